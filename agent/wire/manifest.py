@@ -1,0 +1,131 @@
+"""What people write: the manifests of ``fleet.nationtech.io/v1alpha1``.
+
+The one source for validation at every entrance, the canonical form that is hashed into a revision, the OpenAPI
+components and the CRD schemas. Strict: an unknown field is an error. Rules that span fields are in
+:mod:`agent.wire.rules`.
+
+Structs omit defaults when encoded, so that a field added later (with a default) leaves the hash of every manifest
+written before it as it was, and no container is replaced because the control plane was upgraded.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from agent.wire import names
+
+API_VERSION = "fleet.nationtech.io/v1alpha1"
+DEFAULT_NAMESPACE = "default"
+
+DeviceName = Annotated[str, Meta(pattern=names.DNS_LABEL, max_length=63)]
+LabelKey = Annotated[str, Meta(pattern=names.LABEL_KEY, max_length=317)]
+LabelValue = Annotated[str, Meta(pattern=names.LABEL_VALUE, max_length=63)]
+Labels = dict[LabelKey, LabelValue]
+GroupName = Annotated[str, Meta(pattern=names.DNS_SUBDOMAIN, max_length=253)]
+ContainerName = Annotated[str, Meta(pattern=names.CONTAINER_NAME, max_length=63)]
+EnvName = Annotated[str, Meta(pattern=names.ENV_NAME, max_length=255)]
+AbsolutePath = Annotated[str, Meta(pattern=names.ABSOLUTE_PATH, max_length=4096)]
+
+#: Limits of a list inside one manifest; generous for people, small for a parser.
+MAX_ENTRIES = 256
+MAX_ENV_BYTES = 131_072  # the kernel's MAX_ARG_STRLEN: a longer NAME=value could not be passed to a process
+
+
+class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of all that people write."""
+
+
+class EnvVar(Strict):
+    name: EnvName
+    value: Annotated[str, Meta(max_length=MAX_ENV_BYTES)] = ""
+
+
+class SecretRef(Strict):
+    name: Annotated[str, Meta(pattern=names.SECRET_PART, max_length=63)]
+    key: Annotated[str, Meta(pattern=names.SECRET_PART, max_length=63)]
+
+
+class SecretEnvVar(Strict):
+    name: EnvName
+    secret: SecretRef
+
+
+class Volume(Strict):
+    host_path: AbsolutePath
+    container_path: AbsolutePath
+    read_only: bool = False
+
+
+class PodmanService(Strict):
+    """One container (DEP-3); the init container has the same fields (DEP-4)."""
+
+    name: ContainerName
+    image: Annotated[str, Meta(pattern=names.IMAGE_REFERENCE, max_length=512)]
+    ports: Annotated[list[Annotated[str, Meta(pattern=names.PORT_MAPPING, max_length=80)]], Meta(max_length=256)] = (
+        field(default_factory=list)
+    )
+    env: Annotated[list[EnvVar], Meta(max_length=MAX_ENTRIES)] = field(default_factory=list)
+    secret_env: Annotated[list[SecretEnvVar], Meta(max_length=MAX_ENTRIES)] = field(default_factory=list)
+    volumes: Annotated[list[Volume], Meta(max_length=MAX_ENTRIES)] = field(default_factory=list)
+    restart_policy: Annotated[str, Meta(pattern=names.RESTART_POLICY)] = "unless-stopped"
+
+
+class PodmanV0(Strict):
+    services: Annotated[list[PodmanService], Meta(min_length=1, max_length=64)]
+    init_container: PodmanService | None = None
+
+
+class ReconcileScore(Strict):
+    type: Literal["PodmanV0"]
+    data: PodmanV0
+
+
+class SelectorRequirement(Strict):
+    key: LabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: Annotated[list[LabelValue], Meta(max_length=MAX_ENTRIES)] = field(default_factory=list)
+
+
+class LabelSelector(Strict):
+    """Kubernetes' label selector (DEP-6); all parts must hold."""
+
+    matchLabels: Annotated[Labels, Meta(max_length=64)] = field(default_factory=dict)
+    matchExpressions: Annotated[list[SelectorRequirement], Meta(max_length=64)] = field(default_factory=list)
+
+
+class Rollout(Strict):
+    """No percentage, batch, concurrency, pause or approval exists (DEP-8)."""
+
+    strategy: Literal["Immediate"] = "Immediate"
+
+
+class DeploymentSpec(Strict):
+    targetSelector: LabelSelector
+    score: ReconcileScore
+    allowedGroups: Annotated[list[GroupName], Meta(max_length=64)] = field(default_factory=list)
+    rollout: Rollout = field(default_factory=Rollout)
+
+
+class Metadata(Strict):
+    """``namespace`` defaults to ``default`` (DEP-1); labels and annotations change no revision (DEP-9)."""
+
+    name: Annotated[str, Meta(pattern=names.DNS_SUBDOMAIN, max_length=253)]
+    namespace: Annotated[str, Meta(pattern=names.DNS_LABEL, max_length=63)] = DEFAULT_NAMESPACE
+    labels: Annotated[Labels, Meta(max_length=64)] = field(default_factory=dict)
+    annotations: Annotated[
+        dict[LabelKey, Annotated[str, Meta(max_length=65_536)]],
+        Meta(max_length=64),
+    ] = field(default_factory=dict)
+
+
+class Deployment(Strict):
+    apiVersion: Literal["fleet.nationtech.io/v1alpha1"]
+    kind: Literal["Deployment"]
+    metadata: Metadata
+    spec: DeploymentSpec
+
+
+#: Manifest types by ``kind``; the door looks here.
+KINDS: dict[str, type[Deployment]] = {"Deployment": Deployment}

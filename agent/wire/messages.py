@@ -1,0 +1,179 @@
+"""What agents and control plane say to each other (protocol 1).
+
+Tolerant: unknown fields are ignored, new fields have defaults, so that any two versions of the same protocol number
+understand each other. Times are Unix seconds on the sender's clock and only shown to people; order follows from
+sequence and version numbers.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from agent.wire.manifest import DeviceName, PodmanV0
+
+PROTOCOL = 1
+MAX_REPORT_BYTES = 1_048_576
+MAX_MESSAGE_CHARS = 4096
+
+DEPLOYMENT_KIND = "deployment"
+
+Sha256 = Annotated[str, Meta(pattern="^[a-f0-9]{64}$")]
+Line = Annotated[str, Meta(max_length=512)]
+
+
+class Message(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Base of all messages between programs."""
+
+
+# Enrolment (DEV-1) -----------------------------------------------------------------------------------------------
+
+
+class EnrolRequest(Message):
+    """``credential`` is the old one, when a device that is known already enrols again (DEV-2)."""
+
+    device: DeviceName
+    token: Annotated[str, Meta(max_length=256)]
+    credential: Annotated[str, Meta(max_length=256)] = ""
+
+
+class EnrolReply(Message):
+    device: str
+    uid: str
+    credential: str
+    protocol: int = PROTOCOL
+
+
+# Desired state ---------------------------------------------------------------------------------------------------
+
+
+class DesiredItem(Message):
+    """One thing the device shall have, or (``remove``) shall prove that it no longer has.
+
+    ``key`` is the uid of the object: one that is deleted and made again under the same name is another item.
+    ``hash`` names the document to fetch; it is empty when ``remove`` is set.
+    """
+
+    kind: str
+    key: str
+    version: int
+    hash: str = ""
+    remove: bool = False
+
+
+class DesiredState(Message):
+    """Everything the device shall have; what is not in it shall not be there.
+
+    Ordered by (``epoch``, ``version``): an older one is ignored (AGT-9). The epoch grows when the control plane was
+    restored from a backup and its versions went back.
+    """
+
+    device: str
+    uid: str
+    version: int
+    epoch: int = 1
+    protocol: int = PROTOCOL
+    items: list[DesiredItem] = field(default_factory=list)
+
+
+class DeploymentDocument(Message):
+    """The document behind an item of kind ``deployment``; shared by all its devices.
+
+    ``images`` pins image references to the digest that the first released device proved (DEP-18).
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    revision: int
+    score: PodmanV0
+    images: dict[str, str] = field(default_factory=dict)
+
+
+# Reports ---------------------------------------------------------------------------------------------------------
+
+
+class DeploymentState(StrEnum):
+    """What a device says of one deployment; ``removed`` answers an item with ``remove``."""
+
+    PROGRESSING = "progressing"
+    CONVERGED = "converged"
+    FAILED = "failed"
+    REMOVED = "removed"
+
+
+class DeploymentReport(Message):
+    """The observed state of one deployment; every report lists all that the device knows.
+
+    ``message`` is one sentence: the error when failed, what is waited for when progressing.
+    ``images`` are the digests that run, by container name.
+    """
+
+    uid: Annotated[str, Meta(max_length=64)]
+    revision: Annotated[int, Meta(ge=0)]
+    state: DeploymentState
+    message: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)] = ""
+    since: float = 0.0
+    images: Annotated[dict[str, str], Meta(max_length=128)] = field(default_factory=dict)
+
+
+class Facts(Message):
+    """What a device says about itself (DEV-4)."""
+
+    labels: Annotated[dict[str, str], Meta(max_length=64)] = field(default_factory=dict)
+    capabilities: Annotated[list[Line], Meta(max_length=64)] = field(default_factory=list)
+    architecture: Line = ""
+    os: Line = ""
+    kernel: Line = ""
+    boot_id: Line = ""
+    agent_version: Line = ""
+    updater_version: Line = ""
+    podman_version: Line = ""
+
+
+class Problem(Message):
+    """Something on the device that is not about one deployment, such as a state file that was set aside (AGT-8)."""
+
+    reason: Line
+    message: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)]
+
+
+class Report(Message):
+    """A whole snapshot: it replaces every earlier one, so a lost or late one costs time only.
+
+    ``sequence`` grows by one with each new snapshot of a device; the same one may be sent twice.
+    ``epoch`` and ``desired_version`` name the desired state that was acted upon.
+    """
+
+    sequence: Annotated[int, Meta(ge=1)]
+    facts: Facts
+    sent_at: float = 0.0
+    epoch: int = 1
+    desired_version: int = 0
+    protocol: int = PROTOCOL
+    deployments: Annotated[list[DeploymentReport], Meta(max_length=512)] = field(default_factory=list)
+    problems: Annotated[list[Problem], Meta(max_length=64)] = field(default_factory=list)
+
+
+class ReportReply(Message):
+    """``sequence`` is acknowledged: committed on the server.
+
+    ``resume_after`` is the highest sequence the server has taken in; an agent that lost its state continues above it,
+    otherwise its reports would be taken for old ones. ``notices`` are for the local ``fleet-agent status``, such as a
+    reserved label that was ignored (TSK-1).
+    """
+
+    sequence: int
+    resume_after: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+class ProblemDocument(Message):
+    """RFC 9457, as far as programs read it."""
+
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+    errors: list[dict[str, Any]] = field(default_factory=list)

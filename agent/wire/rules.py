@@ -1,0 +1,153 @@
+"""Rules of a manifest that no schema can express, and the shape of a complaint.
+
+Pure: each rule takes decoded types and yields :class:`Fault`; :func:`check` runs them all, so that a person learns of
+every fault at once (DEP-2). A fault never quotes the value of an ``env``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent.wire import ports
+from agent.wire.manifest import (
+    MAX_ENV_BYTES,
+    Deployment,
+    LabelSelector,
+    PodmanService,
+    PodmanV0,
+    SelectorRequirement,
+)
+
+EVERYTHING_ON_PURPOSE = "matchExpressions: [{key: device-id, operator: Exists}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a manifest: where, and what was found and is allowed."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def check(manifest: Deployment) -> list[Fault]:
+    """All faults of a decoded manifest that its schema could not see (DEP-3 to DEP-6)."""
+    return [*_selector(manifest.spec.targetSelector, "spec.targetSelector"), *check_score(manifest.spec.score.data)]
+
+
+def check_score(score: PodmanV0, path: str = "spec.score.data") -> list[Fault]:
+    """The faults of a score alone; also what a device checks before it trusts a document."""
+    faults: list[Fault] = []
+    for where, container in containers(score, path):
+        faults += [*_variables(container, where), *_ports(container, where), *_volumes(container, where)]
+    faults += _init(score, path)
+    faults += _unique_names(score, path)
+    faults += _unique_ports(score, path)
+    return faults
+
+
+def containers(score: PodmanV0, path: str = "spec.score.data") -> Iterator[tuple[str, PodmanService]]:
+    """Each container of a score with its path, the init container first."""
+    if score.init_container is not None:
+        yield f"{path}.init_container", score.init_container
+    for index, service in enumerate(score.services):
+        yield f"{path}.services[{index}]", service
+
+
+def _selector(selector: LabelSelector, path: str) -> Iterator[Fault]:
+    if not selector.matchLabels and not selector.matchExpressions:
+        yield Fault(path, f"is empty and would match the whole fleet; to mean all devices: {EVERYTHING_ON_PURPOSE}")
+    for index, requirement in enumerate(selector.matchExpressions):
+        yield from _requirement(requirement, f"{path}.matchExpressions[{index}].values")
+
+
+def _requirement(requirement: SelectorRequirement, path: str) -> Iterator[Fault]:
+    takes_values = requirement.operator in ("In", "NotIn")
+    if takes_values and not requirement.values:
+        yield Fault(path, f"is empty; operator {requirement.operator} needs at least one value")
+    if not takes_values and requirement.values:
+        yield Fault(path, f"has {len(requirement.values)} values; operator {requirement.operator} takes none")
+
+
+def _variables(container: PodmanService, path: str) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for index, variable in enumerate(container.env):
+        here = f"{path}.env[{index}]"
+        yield from _once(variable.name, f"{here}.name", seen)
+        if "\x00" in variable.value:
+            yield Fault(f"{here}.value", "contains a NUL character, which no environment can hold")
+        elif len(variable.value.encode("utf-8", "surrogatepass")) > MAX_ENV_BYTES - len(variable.name) - 2:
+            yield Fault(f"{here}.value", f"is too long; allowed: {MAX_ENV_BYTES} bytes together with its name")
+    for index, secret in enumerate(container.secret_env):
+        yield from _once(secret.name, f"{path}.secret_env[{index}].name", seen)
+
+
+def _once(name: str, path: str, seen: dict[str, str]) -> Iterator[Fault]:
+    if name in seen:
+        yield Fault(path, f"defines {name} a second time (first in {seen[name]}); allowed: once in env and secret_env")
+    seen.setdefault(name, path)
+
+
+def _ports(container: PodmanService, path: str) -> Iterator[Fault]:
+    for index, text in enumerate(container.ports):
+        try:
+            ports.parse(text)
+        except ValueError as error:
+            yield Fault(f"{path}.ports[{index}]", f"{text!r} {error}")
+
+
+def _volumes(container: PodmanService, path: str) -> Iterator[Fault]:
+    seen: dict[str, int] = {}
+    for index, volume in enumerate(container.volumes):
+        here = f"{path}.volumes[{index}].container_path"
+        target = volume.container_path.rstrip("/")
+        if not target:
+            yield Fault(here, "is the root of the container; allowed: a path below /")
+        elif target in seen:
+            yield Fault(here, f"{volume.container_path!r} is mounted by volumes[{seen[target]}] already")
+        seen.setdefault(target, index)
+
+
+def _init(score: PodmanV0, path: str) -> Iterator[Fault]:
+    if score.init_container is not None and score.init_container.ports:
+        found = len(score.init_container.ports)
+        yield Fault(
+            f"{path}.init_container.ports",
+            f"has {found} {'entry' if found == 1 else 'entries'}; must be empty, "
+            "because an init container cannot publish host ports",
+        )
+
+
+def _unique_names(score: PodmanV0, path: str) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for where, container in containers(score, path):
+        if container.name in seen:
+            yield Fault(f"{where}.name", f"{container.name!r} is the name of {seen[container.name]} already")
+        seen.setdefault(container.name, where)
+
+
+def _unique_ports(score: PodmanV0, path: str) -> Iterator[Fault]:
+    taken: dict[tuple[int, str], list[tuple[ports.PortMapping, str]]] = {}
+    for where, container in containers(score, path):
+        for index, text in enumerate(container.ports):
+            here = f"{where}.ports[{index}]"
+            for mapping in _parsed(text):
+                yield from _port_clash(mapping, here, taken.setdefault((mapping.host, mapping.protocol), []))
+
+
+def _port_clash(mapping: ports.PortMapping, here: str, others: list[tuple[ports.PortMapping, str]]) -> Iterator[Fault]:
+    for other, where in others:
+        if mapping.clashes(other):
+            yield Fault(here, f"host port {mapping.host}/{mapping.protocol} is published by {where} already")
+            break
+    others.append((mapping, here))
+
+
+def _parsed(text: str) -> list[ports.PortMapping]:
+    try:
+        return ports.parse(text)
+    except ValueError:
+        return []  # said by _ports
