@@ -24,7 +24,7 @@ CONTAINER_NAME = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
 #: Environment variable names as POSIX shells and Podman take them.
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
 #: One file name below the device's secret directory; no dot first, so neither ``..`` nor hidden files.
-SECRET_PART = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,62}$"
+SECRET_PART = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,62}$"  # noqa: S105  (a grammar)
 #: Image reference: [registry[:port]/]path[:tag][@sha256:digest]; a tag or a digest is required (DEP-3).
 IMAGE_REFERENCE = (
     r"^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?/)?"

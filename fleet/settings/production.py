@@ -1,0 +1,58 @@
+"""Production: everything that matters is said by environment variables, and what is missing stops the start.
+
+No group source is configured (DEP-7): until ``FLEET_GROUP_SOURCE`` names one, no device matches anything.
+"""
+
+from __future__ import annotations
+
+import os
+
+from django.core.exceptions import ImproperlyConfigured
+
+from fleet.settings.base import *
+from fleet.settings.base import DATA_DIR
+from fleet.settings.databases import broker, database
+
+SHORTEST_SECRET_KEY = 50
+
+
+def _required(name: str, why: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise ImproperlyConfigured(f"{name} is not set: {why}")
+    return value
+
+
+DEBUG = False
+SECRET_KEY = _required("FLEET_SECRET_KEY", f"a random text of at least {SHORTEST_SECRET_KEY} characters")
+if len(SECRET_KEY) < SHORTEST_SECRET_KEY:
+    raise ImproperlyConfigured(
+        f"FLEET_SECRET_KEY has {len(SECRET_KEY)} characters; needed: at least {SHORTEST_SECRET_KEY}"
+    )
+ALLOWED_HOSTS = _required("FLEET_ALLOWED_HOSTS", "the host names of this control plane, with commas").split(",")
+if "*" in ALLOWED_HOSTS:
+    raise ImproperlyConfigured("FLEET_ALLOWED_HOSTS contains *; needed: the host names of this control plane")
+CSRF_TRUSTED_ORIGINS = [f"https://{host.lstrip('.')}" for host in ALLOWED_HOSTS]
+
+_required("FLEET_DATABASE_URL", "postgres://user:password@host/name")
+_required("FLEET_REDIS_URL", "redis://host:6379/0")
+DATABASES = {"default": database(DATA_DIR)}
+if "postgresql" not in DATABASES["default"]["ENGINE"]:
+    raise ImproperlyConfigured(
+        "FLEET_DATABASE_URL is not a PostgreSQL address; needed: postgres://user:password@host/name"
+    )
+CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = broker(DATA_DIR)
+
+# TLS ends at a proxy in front of us, which must set this header itself.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_SSL_REDIRECT = True
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = 31_536_000
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+SECURE_HSTS_PRELOAD = True
+SESSION_COOKIE_SECURE = True
+CSRF_COOKIE_SECURE = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}

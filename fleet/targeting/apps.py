@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class TargetingConfig(AppConfig):
+    name = "fleet.targeting"
+    label = "targeting"

@@ -1,0 +1,198 @@
+"""Deployments, their revisions, and where each revision stands on each device.
+
+Three kinds of rows, three writers: a person's intent (Deployment, Revision.spec), the decisions (Revision.phase,
+Target.state), and what devices said (Observation).
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django_fsm import ConcurrentTransitionMixin, FSMField, transition
+
+from agent.wire import names
+from agent.wire.messages import DeploymentState
+from fleet.targeting.models import AbstractTarget
+
+
+class Life(models.TextChoices):
+    ACTIVE = "active", "active"
+    DELETING = "deleting", "deleting"
+
+
+class Phase(models.TextChoices):
+    """The phase of a revision (DEP-15); ``Deleting`` is the deployment's and shown in its place."""
+
+    PENDING = "Pending", "Pending"
+    CANARY = "Canary", "Canary"
+    RELEASING = "Releasing", "Releasing"
+    CONVERGED = "Converged", "Converged"
+    FAILED = "Failed", "Failed"
+    SUPERSEDED = "Superseded", "Superseded"
+    CANCELLED = "Cancelled", "Cancelled"
+
+
+#: Phases that nothing leaves.
+FINAL_PHASES = (Phase.SUPERSEDED, Phase.CANCELLED)
+#: Phases in which the evaluation has something to do. A converged revision is watched too: convergence is withdrawn
+#: when it ceases (AGT-6).
+LIVE_PHASES = (Phase.PENDING, Phase.CANARY, Phase.RELEASING, Phase.CONVERGED, Phase.FAILED)
+#: Phases after the freeze.
+FROZEN_PHASES = (Phase.CANARY, Phase.RELEASING, Phase.CONVERGED, Phase.FAILED)
+
+
+class Deployment(ConcurrentTransitionMixin, models.Model):
+    """A named, wanted state of a part of the fleet. Its row ends when its removal is proven on all devices (DEP-14)."""
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    namespace = models.CharField(max_length=63, validators=[RegexValidator(names.DNS_LABEL)])
+    name = models.CharField(max_length=253, validators=[RegexValidator(names.DNS_SUBDOMAIN)])
+    labels = models.JSONField(default=dict, blank=True)
+    annotations = models.JSONField(default=dict, blank=True)
+    generation = models.PositiveIntegerField(default=1, help_text="Of the newest revision (DEP-9).")
+    life = FSMField(default=Life.ACTIVE, choices=Life.choices, protected=True, db_index=True)
+    created_at = models.DateTimeField()
+    deleting_since = models.DateTimeField(null=True)
+    removal_message = models.TextField(blank=True, help_text="While deleting: what it waits for, in one sentence.")
+
+    class Meta:
+        ordering = ["namespace", "name"]
+        constraints = [models.UniqueConstraint(fields=["namespace", "name"], name="deployment_name_once")]
+        permissions = [
+            ("retarget_deployment", "Can retarget a deployment"),
+            ("end_deployment", "Can end a rollout"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @transition(field=life, source=Life.ACTIVE, target=Life.DELETING)
+    def mark_deleting(self, now: datetime) -> None:
+        self.deleting_since = now
+
+
+class Revision(ConcurrentTransitionMixin, models.Model):
+    """One generation of a deployment's spec, with the target set frozen for it.
+
+    Status columns (counts, message, conditions) are written by the evaluation only, so that admin, API and CLI read
+    the same sentence (DEP-16) without looking at the targets.
+    """
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="revisions")
+    generation = models.PositiveIntegerField()
+    spec = models.JSONField()
+    spec_hash = models.CharField(max_length=64)
+    document = models.ForeignKey(
+        "devices.DesiredDocument", on_delete=models.PROTECT, help_text="What released devices are told."
+    )
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=150, blank=True)
+    frozen_at = models.DateTimeField(null=True)
+    opened_at = models.DateTimeField(null=True, help_text="When non-canaries were released.")
+    phase = FSMField(default=Phase.PENDING, choices=Phase.choices, protected=True, db_index=True)
+    phase_since = models.DateTimeField()
+    matched = models.PositiveIntegerField(default=0)
+    released = models.PositiveIntegerField(default=0)
+    converged = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    offline = models.PositiveIntegerField(default=0)
+    latecomers = models.PositiveIntegerField(default=0, help_text="Match the selector but came after the freeze.")
+    message = models.TextField(blank=True, help_text="What it waits for, in one sentence; empty when done.")
+    conditions = models.JSONField(default=list)
+    evaluated_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-generation"]
+        constraints = [models.UniqueConstraint(fields=["deployment", "generation"], name="revision_generation_once")]
+
+    def __str__(self) -> str:
+        return f"{self.deployment_id} generation {self.generation}"
+
+    @transition(field=phase, source=Phase.PENDING, target=Phase.CANARY)
+    def begin_canary(self, now: datetime) -> None:
+        self.frozen_at = self.phase_since = now
+
+    @transition(
+        field=phase, source=[Phase.PENDING, Phase.CANARY, Phase.FAILED, Phase.CONVERGED], target=Phase.RELEASING
+    )
+    def begin_releasing(self, now: datetime) -> None:
+        self.frozen_at = self.frozen_at or now
+        self.phase_since = now
+
+    @transition(field=phase, source=[Phase.FAILED], target=Phase.CANARY)
+    def resume_canary(self, now: datetime) -> None:
+        self.phase_since = now
+
+    @transition(field=phase, source=[Phase.CANARY, Phase.RELEASING, Phase.FAILED], target=Phase.CONVERGED)
+    def mark_converged(self, now: datetime) -> None:
+        self.phase_since = now
+
+    @transition(field=phase, source=[Phase.CANARY, Phase.RELEASING, Phase.CONVERGED], target=Phase.FAILED)
+    def mark_failed(self, now: datetime) -> None:
+        self.phase_since = now
+
+    @transition(field=phase, source=list(LIVE_PHASES), target=Phase.SUPERSEDED)
+    def supersede(self, now: datetime) -> None:
+        self.phase_since = now
+
+    @transition(field=phase, source=list(LIVE_PHASES), target=Phase.CANCELLED)
+    def cancel(self, now: datetime) -> None:
+        self.phase_since = now
+
+
+class Target(AbstractTarget):
+    """One device in a revision's frozen set."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="targets")
+    device = models.ForeignKey("devices.Device", null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        ordering = ["-canary", "device_name"]
+        constraints = [models.UniqueConstraint(fields=["revision", "device_uid"], name="target_once")]
+        indexes = [models.Index(fields=["revision", "state", "canary"])]
+
+    def __str__(self) -> str:
+        return f"{self.device_name}: {self.state}"
+
+
+class Observation(models.Model):
+    """What a device last said about one deployment, also of an older revision or one it shall no longer have.
+
+    ``deployment_uid`` is no foreign key: a device may report what the control plane no longer knows.
+    """
+
+    device = models.ForeignKey("devices.Device", on_delete=models.CASCADE, related_name="observations")
+    deployment_uid = models.UUIDField()
+    revision = models.PositiveIntegerField()
+    state = models.CharField(max_length=16, choices=[(state.value, state.value) for state in DeploymentState])
+    message = models.TextField(blank=True)
+    images = models.JSONField(default=dict)
+    since = models.DateTimeField(null=True, help_text="By the device's clock.")
+    sequence = models.BigIntegerField(default=0, help_text="Of the report that said so.")
+    reported_at = models.DateTimeField(help_text="When the control plane received that report.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["device", "deployment_uid"], name="observation_once")]
+        indexes = [models.Index(fields=["deployment_uid", "revision", "state"])]
+
+    def __str__(self) -> str:
+        return f"{self.deployment_uid} on {self.device_id}: {self.state}"
+
+
+class PhaseChange(models.Model):
+    """The history of a revision's phases."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="history")
+    at = models.DateTimeField()
+    source = models.CharField(max_length=16)
+    target = models.CharField(max_length=16)
+    message = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
