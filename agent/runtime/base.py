@@ -1,0 +1,143 @@
+"""What the agent asks of a container runtime, in plain data; implemented by ``podman`` and ``simulated``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from agent.wire.ports import PortMapping
+
+
+class RuntimeFailure(Exception):  # noqa: N818  (a failure of the runtime, not of our code)
+    """The runtime refused or failed; the message has the runtime's own words."""
+
+
+class RuntimeUnreachable(RuntimeFailure):
+    """No answer: no socket, no service behind it, or none within the time limit."""
+
+
+class ImageUnavailable(RuntimeFailure):
+    """An image that is not here could not be fetched; the message has the registry's own words."""
+
+
+class State(StrEnum):
+    """What a container is doing.
+
+    ``LOST`` is one that the runtime calls running although its process is gone: its monitor was killed.
+    """
+
+    CREATED = "created"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    EXITED = "exited"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    host_path: str
+    container_path: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """A container to create; ``image`` is the reference to run, pinned to its digest when there is one."""
+
+    name: str
+    image: str
+    restart_policy: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[PortMapping, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that exists, ours or not. Times are Unix seconds, 0 when it has not happened.
+
+    ``health`` is empty when the image has no health check. ``restarts`` and ``log`` (the last lines) are known after
+    :meth:`Runtime.inspect` only.
+    """
+
+    id: str
+    name: str
+    state: State
+    image_id: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[PortMapping, ...] = ()
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    exit_code: int = 0
+    health: str = ""
+    restarts: int = 0
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image in local storage; ``digests`` are all that registries know it by, the one to pin first."""
+
+    id: str
+    digests: tuple[str, ...]
+
+
+class Runtime(Protocol):
+    """Every call has a time limit and raises :class:`RuntimeFailure` or one of its kinds; all are safe in threads."""
+
+    def version(self) -> str:
+        """The runtime's version, such as ``4.3.1``."""
+
+    def containers(self) -> list[Container]:
+        """All containers of this runtime, foreign ones too, in one cheap call."""
+
+    def inspect(self, container_id: str) -> Container | None:
+        """One container with ``restarts``, exact times and the end of its log; ``None`` when it is gone."""
+
+    def image(self, reference: str) -> Image | None:
+        """The local image behind a reference or an id; ``None`` when it is not here."""
+
+    def probe(self, reference: str) -> None:
+        """Ask the registry for an image without fetching it; raises :class:`ImageUnavailable`."""
+
+    def pull(self, reference: str) -> Image:
+        """Fetch an image; raises :class:`ImageUnavailable`."""
+
+    def create(self, spec: ContainerSpec) -> str:
+        """Create a container without starting it; its id."""
+
+    def start(self, container_id: str) -> None:
+        """Start it; nothing happens when it runs already."""
+
+    def unpause(self, container_id: str) -> None: ...
+
+    def stop(self, container_id: str, seconds: int) -> None:
+        """Ask it to end, kill it after ``seconds``; nothing happens when it does not run or is gone."""
+
+    def remove(self, container_id: str) -> None:
+        """Remove it by force; nothing happens when it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A local address that some process of the host holds."""
+
+    host_ip: str
+    port: int
+    protocol: str
+
+
+class Host(Protocol):
+    """What the preflight must know of the machine beside its containers."""
+
+    def listeners(self) -> Collection[Listener]:
+        """All TCP and UDP ports that processes of the host hold."""
+
+    def is_missing(self, path: str) -> bool:
+        """Whether it is certain that nothing is at this path."""

@@ -1,0 +1,237 @@
+"""Podman through its API socket, with the ``podman`` client's transport (AGT-11); the CLI is never called.
+
+The client's models are not used: their status raises on listed containers, their pull hides failures and a label
+filter given as a list matches nothing. The API below is Podman's own, and all it returns becomes plain data here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import struct
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import requests
+from podman.api.client import APIClient, APIResponse
+
+from agent.runtime.base import (
+    Container,
+    ContainerSpec,
+    Image,
+    ImageUnavailable,
+    RuntimeFailure,
+    RuntimeUnreachable,
+    State,
+)
+from agent.runtime.podman_data import creation, image, inspected, listed, log_frames, without_tag
+
+CALL_SECONDS = 30.0
+LOG_LINES = 5
+MAX_LOG_BYTES = 16_384
+_NOT_FOUND = 404
+
+
+class PodmanRuntime:
+    """One Podman service. ``pull_seconds`` is how long a pull may be silent: large layers come without a word."""
+
+    def __init__(self, socket: str, *, call_seconds: float = CALL_SECONDS, pull_seconds: float = 1800.0) -> None:
+        self._url = socket if "://" in socket else f"unix://{socket}"
+        self._call_seconds = call_seconds
+        self._pull_seconds = pull_seconds
+        self._local = threading.local()
+        self._shares_processes: bool | None = None
+
+    def version(self) -> str:
+        return str(self._json("GET", "/version").get("Version", ""))
+
+    def containers(self) -> list[Container]:
+        found = self._json("GET", "/containers/json", params={"all": "true"})
+        return [listed(entry, self._is_gone) for entry in found or []]
+
+    def inspect(self, container_id: str) -> Container | None:
+        response = self._call("GET", f"/containers/{container_id}/json", accept=_NOT_FOUND)
+        if response.status_code == _NOT_FOUND:
+            return None
+        container = inspected(response.json(), self._is_gone)
+        if container.restarts and container.state is State.RUNNING:
+            container = replace(container, exit_code=self._last_exit_code(container_id))
+        return replace(container, log=self._log(container_id)) if container.exit_code else container
+
+    def image(self, reference: str) -> Image | None:
+        response = self._call("GET", f"/images/{reference}/json", accept=_NOT_FOUND)
+        return None if response.status_code == _NOT_FOUND else image(response.json(), reference)
+
+    def probe(self, reference: str) -> None:
+        try:
+            self._call("GET", f"/manifests/{without_tag(reference)}/json")
+        except RuntimeUnreachable:
+            raise
+        except RuntimeFailure as error:
+            raise ImageUnavailable(f"image {reference}: {error}") from None
+
+    def pull(self, reference: str) -> Image:
+        wanted = without_tag(reference)
+        error = self._pull_error(wanted)
+        if error:
+            raise ImageUnavailable(f"image {reference}: {error}")
+        pulled = self.image(wanted)
+        if pulled is None:
+            raise ImageUnavailable(f"image {reference}: Podman pulled it but does not have it")
+        return pulled
+
+    def create(self, spec: ContainerSpec) -> str:
+        return str(self._json("POST", "/containers/create", body=creation(spec))["Id"])
+
+    def start(self, container_id: str) -> None:
+        self._call("POST", f"/containers/{container_id}/start")
+
+    def unpause(self, container_id: str) -> None:
+        self._call("POST", f"/containers/{container_id}/unpause")
+
+    def stop(self, container_id: str, seconds: int) -> None:
+        self._call(
+            "POST",
+            f"/containers/{container_id}/stop",
+            params={"timeout": str(seconds)},
+            accept=_NOT_FOUND,
+            seconds=seconds + self._call_seconds,
+        )
+
+    def remove(self, container_id: str) -> None:
+        self._call("DELETE", f"/containers/{container_id}", params={"force": "true", "v": "true"}, accept=_NOT_FOUND)
+
+    def _is_gone(self, pid: int) -> bool:
+        if self._shares_processes is None:
+            self._shares_processes = _shares_processes(self._url.removeprefix("unix://"))
+        return self._shares_processes and _is_gone(pid)
+
+    # Transport -----------------------------------------------------------------------------------------------------
+
+    def _client(self) -> APIClient:
+        """One per thread: a requests session is not made to be shared."""
+        client: APIClient | None = getattr(self._local, "client", None)
+        if client is None:
+            client = self._local.client = APIClient(base_url=self._url, timeout=self._call_seconds)
+        return client
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        accept: int = 0,
+        seconds: float | None = None,
+        stream: bool = False,
+    ) -> APIResponse:
+        """One request; an error status other than ``accept`` is a failure with Podman's message."""
+        limit = seconds or self._call_seconds
+        try:
+            response = self._client()._request(
+                method,
+                path,
+                data=None if body is None else json.dumps(body),
+                params=params,
+                headers={"Content-Type": "application/json"},
+                timeout=limit,
+                stream=stream,
+            )
+        except requests.Timeout:
+            raise RuntimeUnreachable(f"Podman did not answer {method} {path} within {limit:g} s") from None
+        except (requests.RequestException, OSError) as error:
+            raise RuntimeUnreachable(f"Podman cannot be reached at {self._url}: {_root_cause(error)}") from None
+        if response.status_code >= 400 and response.status_code != accept:
+            raise RuntimeFailure(_message(response))
+        return response
+
+    def _json(self, method: str, path: str, **options: Any) -> Any:
+        response = self._call(method, path, **options)
+        try:
+            return response.json()
+        except ValueError:
+            raise RuntimeFailure(f"Podman answered {method} {path} with something that is not JSON") from None
+
+    def _pull_error(self, reference: str) -> str:
+        """Pull and read the stream to its end: Podman answers 200 before it knows whether it can."""
+        parameters = {"reference": reference, "policy": "always"}
+        response = self._call("POST", "/images/pull", params=parameters, seconds=self._pull_seconds, stream=True)
+        try:
+            with contextlib.closing(response):
+                said = [json.loads(line) for line in response.iter_lines() if line]
+        except (requests.RequestException, ValueError) as error:
+            raise RuntimeUnreachable(f"Podman broke off the pull of {reference}: {_root_cause(error)}") from None
+        return next((str(line["error"]) for line in said if line.get("error")), "")
+
+    def _log(self, container_id: str) -> str:
+        parameters = {"stdout": "true", "stderr": "true", "tail": str(LOG_LINES)}
+        try:
+            response = self._call("GET", f"/containers/{container_id}/logs", params=parameters, stream=True)
+            with contextlib.closing(response):
+                raw = response.raw.read(MAX_LOG_BYTES, decode_content=True)
+        except (RuntimeFailure, requests.RequestException, OSError):
+            return ""  # a log driver that keeps nothing must not hide the state
+        return "\n".join(b"".join(log_frames(raw)).decode("utf-8", "replace").splitlines()[-LOG_LINES:])
+
+    def _last_exit_code(self, container_id: str) -> int:
+        """Of the last run that ended: a container that was restarted shows 0 by itself."""
+        filters = json.dumps({"container": [container_id], "event": ["died"]})
+        try:
+            response = self._call("GET", "/events", params={"stream": "false", "filters": filters})
+            ended = [json.loads(line) for line in response.text.splitlines() if line]
+            return int(ended[-1]["Actor"]["Attributes"]["containerExitCode"]) if ended else 0
+        except (RuntimeFailure, ValueError, KeyError, TypeError):
+            return 0
+
+
+def _root_cause(error: BaseException) -> str:
+    """The system's own words instead of the wrapping of four libraries."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.strerror:
+            return seen.strerror
+        inner = seen.args[0] if seen.args and isinstance(seen.args[0], BaseException) else None
+        seen = inner or getattr(seen, "reason", None) or seen.__cause__ or seen.__context__
+        if not isinstance(seen, BaseException):
+            break
+    found = re.search(r"\[Errno \d+\] ([^')]+)", str(error))
+    return found[1] if found else type(error).__name__
+
+
+def _message(response: APIResponse) -> str:
+    try:
+        return str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"Podman answered {response.status_code}"
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process is dead for certain; a signal of 0 asks without needing the right to look into ``/proc``."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return False
+
+
+def _shares_processes(path: str) -> bool:
+    """Whether process ids of the service mean the same here: not so when its socket was lent to a container."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    except OSError:
+        return False
+    return bool(struct.unpack("3i", credentials)[0])
