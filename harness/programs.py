@@ -1,0 +1,43 @@
+"""Programs of the operating system that the harness starts, and the Debian packages they come from."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+_PACKAGES = {
+    "podman": "podman",
+    "docker-registry": "docker-registry",
+    "busybox": "busybox-static",
+    "redis-server": "redis-server",
+    "initdb": "postgresql",
+    "postgres": "postgresql",
+    "chromium": "chromium",
+    "wrk": "wrk",
+}
+#: Debian keeps PostgreSQL's own programs off the path, a folder per version.
+_POSTGRESQL = Path("/usr/lib/postgresql")
+
+
+class ProgramMissing(FileNotFoundError):
+    """A program that is not installed; the message names its Debian package."""
+
+
+def program(name: str) -> Path:
+    """The path of a program.
+
+    Raises:
+        ProgramMissing: when it is not installed.
+    """
+    if found := shutil.which(name) or _newest_of_postgresql(name):
+        return Path(found)
+    raise ProgramMissing(
+        f"the program {name} is not installed; on Debian: apt-get install --no-install-recommends "
+        f"{_PACKAGES.get(name, name)}"
+    )
+
+
+def _newest_of_postgresql(name: str) -> Path | None:
+    versions = [path for path in _POSTGRESQL.glob("*") if path.name.isdigit() and (path / "bin" / name).exists()]
+    newest = max(versions, key=lambda path: int(path.name), default=None)
+    return newest / "bin" / name if newest else None

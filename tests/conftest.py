@@ -1,0 +1,15 @@
+"""Fixtures for all tests; what they start is in harness/ (which the demo and the benchmarks share)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import needs
+from tests.support.processes import celery_worker, chromium, control_plane, page, redis_server
+
+__all__ = ["celery_worker", "chromium", "control_plane", "page", "redis_server"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in needs.missing():
+        terminalreporter.write_line(f"not set up: {line}", yellow=True)
