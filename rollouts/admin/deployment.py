@@ -1,0 +1,194 @@
+"""Deployments: the list, the live rollout view, and what an operator may do with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AllValuesCheckboxFilter, CheckboxFilter
+from unfold.decorators import display
+from unfold.enums import ActionVariant
+
+from fleet.core.adminkit import show
+from fleet.core.adminkit.pages import Operation, ServiceAdmin
+from fleet.core.adminkit.records import records_of
+from fleet.core.labels import explain
+from rollouts import selectors, services
+from rollouts.admin import live, looks, manifest
+from rollouts.admin.editor import EditorViews
+from rollouts.models import DELETING, Deployment, Phase
+from rollouts.selectors.matching import spec_of
+
+UNDER_WAY = (Phase.PENDING, Phase.CANARY, Phase.RELEASING, Phase.FAILED)
+
+
+def _retarget(deployment: Deployment, user: Any, _: dict[str, Any]) -> str:
+    revision = services.deployment_retarget(deployment=deployment, actor=user)
+    return f"{deployment} has the new generation {revision.generation}, which freezes its targets anew."
+
+
+def _end(deployment: Deployment, user: Any, _: dict[str, Any]) -> str:
+    services.rollout_end(deployment=deployment, actor=user)
+    return f"The rollout of {deployment} is ended: nothing more is released."
+
+
+def _delete(deployment: Deployment, user: Any, _: dict[str, Any]) -> str:
+    services.deployment_delete(deployment=deployment, actor=user)
+    return f"{deployment} is being deleted: its devices remove it and prove it."
+
+
+OPERATIONS = (
+    Operation(
+        name="retarget",
+        label="Retarget",
+        icon="my_location",
+        permission="rollouts.retarget_deployment",
+        question="Retarget {}?",
+        run=_retarget,
+        consequences=lambda _: [
+            "A new revision of the same spec freezes a new target set, latecomers included.",
+            "Devices that already run it restart nothing; canaries go first again.",
+            "What was not released of the present revision never will be.",
+        ],
+        offered=lambda deployment: deployment.phase != DELETING,
+    ),
+    Operation(
+        name="end",
+        label="End rollout",
+        icon="block",
+        permission="rollouts.end_deployment",
+        question="End the rollout of {} for good?",
+        run=_end,
+        consequences=lambda deployment: [
+            f"{show.plural(max(0, deployment.matched - deployment.released), 'device')} of "
+            f"{deployment.matched} were not released and never will be by this revision.",
+            "What runs keeps running. This is no pause: only a new revision or a retarget goes on.",
+        ],
+        offered=lambda deployment: deployment.phase in UNDER_WAY,
+    ),
+    Operation(
+        name="remove",
+        label="Delete",
+        icon="delete",
+        permission="rollouts.delete_deployment",
+        question="Delete {}?",
+        run=_delete,
+        consequences=lambda deployment: [
+            "Its containers are removed on every device that may have them "
+            f"({show.plural(deployment.released, 'device')} of the present revision).",
+            "It stays in Deleting until each of them has proven that; an offline device is waited for by name.",
+        ],
+        offered=lambda deployment: deployment.phase != DELETING,
+        danger=True,
+    ),
+)
+
+
+class PhaseFilter(CheckboxFilter):
+    title = "phase"
+    parameter_name = "phase"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in looks.PHASES if name != Phase.SUPERSEDED]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Deployment]) -> QuerySet[Deployment]:
+        wanted = self.value()
+        return queryset.filter(phase__in=wanted) if wanted else queryset
+
+
+@admin.register(Deployment)
+class DeploymentAdmin(EditorViews, ServiceAdmin):
+    operations = OPERATIONS
+    detail_template = "fleet/rollout.html"
+    list_display = ("deployment", "phase_badge", "progress", "sentence", "generation", "since")
+    list_display_links = ("deployment",)
+    list_filter = (PhaseFilter, ("namespace", AllValuesCheckboxFilter))
+    list_filter_submit = True
+    search_fields = ("namespace", "name")
+    search_help_text = "Search by name or namespace"
+    ordering = ("namespace", "name")
+    empty_title = "Nothing is deployed yet"
+    empty_text = "A deployment says which containers shall run on which devices. Paste its manifest here, or run "
+    empty_template = "fleet/no_deployments.html"
+    add_label = "Apply a manifest"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Deployment]:
+        ordering = self.get_ordering(request)
+        return selectors.deployment_list().order_by(*ordering)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Deployment], search_term: str
+    ) -> tuple[QuerySet[Deployment], bool]:
+        namespace, slash, name = search_term.partition("/")
+        if slash:
+            return queryset.filter(Q(namespace=namespace) & Q(name__startswith=name)), False
+        return super().get_search_results(request, queryset, search_term)
+
+    def get_urls(self) -> list[URLPattern]:
+        name = self.view_name("live")
+        return [path("<path:object_id>/live/", self.admin_site.admin_view(self.live), name=name), *super().get_urls()]
+
+    @display(description="Deployment", ordering="name")
+    def deployment(self, deployment: Deployment) -> SafeString:
+        return format_html('<span class="hf-mute">{}/</span>{}', deployment.namespace, deployment.name)
+
+    @display(description="Phase")
+    def phase_badge(self, deployment: Any) -> SafeString:
+        return looks.phase(deployment.phase)
+
+    @display(description="Progress")
+    def progress(self, deployment: Any) -> SafeString:
+        words = [f"{deployment.converged} of {deployment.matched} converged"]
+        words += [f"{deployment.failed} failed"] if deployment.failed else []
+        words += [f"{deployment.offline} offline"] if deployment.offline else []
+        return format_html(
+            '<span class="hf-bar-cell">{}<span class="hf-small hf-mute">{}</span></span>',
+            looks.progress_bar(deployment),
+            ", ".join(words),
+        )
+
+    @display(description="Waits for")
+    def sentence(self, deployment: Any) -> SafeString:
+        return format_html('<span class="hf-wrap">{}</span>', deployment.message) if deployment.message else show.DASH
+
+    @display(description="So far")
+    def since(self, deployment: Any) -> SafeString:
+        return format_html('<span class="hf-nowrap">{}</span>', show.lasting(deployment.phase_since))
+
+    def buttons(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        edit = {
+            "title": "Edit manifest",
+            "icon": "edit",
+            "variant": ActionVariant.PRIMARY,
+            "attrs": {"data-operation": "edit"},
+            "path": self.link("edit", obj.pk),
+        }
+        may_edit = request.user.has_perm("rollouts.change_deployment") and obj.phase != DELETING
+        return [edit] * may_edit + super().buttons(request, obj)
+
+    def detail_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        shown = live.context(request, obj)
+        spec = spec_of(shown["revision"])
+        may_retarget = request.user.has_perm("rollouts.retarget_deployment") and obj.phase != DELETING
+        return {
+            **shown,
+            "spec": spec,
+            "selector": explain(spec.targetSelector),
+            "manifest": manifest.text(obj, shown["revision"]),
+            "live_url": self.link("live", obj.pk),
+            "retarget_url": self.link("retarget", obj.pk) if may_retarget else "",
+            **records_of(request, "Deployment", str(obj)),
+        }
+
+    def live(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The changing parts alone."""
+        obj = self.found(request, object_id)
+        response = TemplateResponse(request, "fleet/rollout_parts.html", self.detail_context(request, obj))
+        response["Cache-Control"] = "no-store"
+        return response
