@@ -1,0 +1,43 @@
+# What developers and CI run. Each target sets up what it needs on Debian 12 or newer; nothing has to be prepared.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check mutants bench lock fmt clean
+
+PYTHON := .venv/bin/python
+READY := .venv/.installed
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+demo: $(READY) ## A fleet of five with a rollout that you can watch; DEMO_ARGS=--exit ends when it has converged
+	@tools/system-packages demo
+	@$(PYTHON) -m demo $(DEMO_ARGS)
+
+test: $(READY) ## All tests, on PostgreSQL and (where they touch the database) on SQLite; TEST_ARGS go to pytest
+	@tools/system-packages test
+	@tools/test $(TEST_ARGS)
+
+check: $(READY) ## Style, types, imports, migrations, deployment settings, documents
+	@tools/check
+
+mutants: $(READY) ## Break the code on purpose and show which test notices; MUTANTS_ARGS=ID runs one
+	@tools/system-packages test
+	@$(PYTHON) -m tests.mutants $(MUTANTS_ARGS)
+
+bench: $(READY) ## Speed and memory, each as a ratio against a floor measured in the same run
+	@tools/system-packages test bench
+	@$(PYTHON) -m bench $(BENCH_ARGS)
+
+lock: $(READY) ## Resolve requirements.lock from pyproject.toml; LOCK_ARGS=--upgrade takes newer versions
+	@.venv/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-emit-index-url --quiet --output-file requirements.lock $(LOCK_ARGS)
+
+fmt: $(READY) ## Format the code and mend what ruff can mend
+	@.venv/bin/ruff check --fix --exit-zero --quiet .
+	@.venv/bin/ruff format .
+
+clean: ## Remove the environment and all caches; keep var/, the embedded default's data
+	@rm -rf .venv .cache .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml tools/python-environment
+	@tools/python-environment
