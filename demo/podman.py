@@ -99,7 +99,7 @@ class IsolatedPodman:
             folder.mkdir(parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)
         with (self.folder / "service.log").open("ab") as log:
-            self._service = subprocess.Popen(  # noqa: S603  (a fixed program with our own arguments)
+            self._service = subprocess.Popen(
                 [*self._command(), "system", "service", "--time=0", self.url],
                 stdout=log,
                 stderr=log,
@@ -133,7 +133,7 @@ class IsolatedPodman:
         self.stop_service()
         self._kill_containers()
         self._release_kernel_objects()
-        subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True, check=False)  # noqa: S603, S607
+        subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def cli(self, *arguments: str, timeout: float = 120) -> str:
@@ -142,7 +142,7 @@ class IsolatedPodman:
         Raises:
             RuntimeError: when it fails; the message has the command and what Podman said.
         """
-        done = subprocess.run(  # noqa: S603  (a list, never a shell)
+        done = subprocess.run(
             [*self._command(), *arguments],
             env=self._environment(),
             capture_output=True,
@@ -254,7 +254,7 @@ class IsolatedPodman:
     def _release_kernel_objects(self) -> None:
         below = [place for place in _mounts() if place.startswith(f"{self.folder}/") or place in self._namespaces]
         for place in sorted(below, key=len, reverse=True):
-            subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)  # noqa: S603, S607
+            subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)
         for place in self._namespaces:
             Path(place).unlink(missing_ok=True)
         self._namespaces.clear()
@@ -296,7 +296,7 @@ def _iptables(table: str, *arguments: str) -> str:
     if program is None:
         return ""
     command = [program, "-w", "-t", table, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def _write_busybox(folder: Path) -> None:

@@ -58,7 +58,7 @@ class LoopbackRegistry:
         config = self._folder / "registry.yml"
         config.write_text(_CONFIG.format(storage=self._folder / "storage", address=self.address))
         with (self._folder / "registry.log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  (a fixed program with our own file)
+            self._process = subprocess.Popen(
                 [self._program, "serve", str(config)], stdout=log, stderr=log, start_new_session=True
             )
         try:
