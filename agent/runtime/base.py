@@ -10,7 +10,7 @@ from typing import Protocol
 from agent.wire.ports import PortMapping
 
 
-class RuntimeFailure(Exception):  # noqa: N818  (a failure of the runtime, not of our code)
+class RuntimeFailure(Exception):
     """The runtime refused or failed; the message has the runtime's own words."""
 
 

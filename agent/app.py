@@ -1,0 +1,201 @@
+"""The agent put together: three steps (poll, pass, report) that may be called in any order and as often as one likes.
+
+:func:`build` is the in-process constructor for the command, for simulations and for tests, which give it their own
+clock, runtime and workers and then call the steps by themselves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+
+from agent import facts
+from agent.clock import Clock, SystemClock
+from agent.config import Config
+from agent.control import ControlError, ControlPlane, Unauthorised
+from agent.desired import Desired
+from agent.ledger import Ledger
+from agent.outbox import Outbox
+from agent.reconcile.deployment import Tools
+from agent.reconcile.labels import Owner
+from agent.reconcile.plan import Settings
+from agent.reconcile.reconciler import Reconciler, ThreadWorkers, Workers
+from agent.runtime.base import Host, Runtime, RuntimeFailure
+from agent.status import DeploymentLine, Status
+from agent.store import Identity, Store
+from agent.version import VERSION
+from agent.wire.messages import DeploymentReport, EnrolRequest, Facts
+
+SIMULATED = "simulated"
+
+
+class NotEnrolled(Exception):
+    """This device has no identity yet, or another one than its configuration says."""
+
+
+class Agent:
+    """One device. Every step is idempotent; none of them starts a thread (the workers may)."""
+
+    def __init__(
+        self, config: Config, store: Store, identity: Identity, *, tools: Tools, control: ControlPlane, workers: Workers
+    ) -> None:
+        self.config = config
+        self.store = store
+        self.identity = identity
+        self.control = control
+        self.clock = tools.clock
+        self.ledger = Ledger(tools.clock, store.reports().deployments)
+        for problem in store.early:
+            self.ledger.complain(problem, key=problem.message)
+        store.complain = lambda problem: self.ledger.complain(problem, key=problem.message)
+        self.desired = Desired(store, self.ledger, identity)
+        self.reconciler = Reconciler(tools, self.ledger, workers)
+        self.outbox = Outbox(store, self.ledger, tools.clock, self.facts)
+        self._runtime = tools.runtime
+        self._podman_version = ""
+        self._last_contact_at = 0.0
+
+    def poll(self) -> bool:
+        """Ask for the desired state; whether something is to be done differently.
+
+        Raises:
+            ControlError: when the control plane could not be asked.
+        """
+        changed = self.desired.poll(self.control)
+        self._last_contact_at = self.clock.now()
+        return changed
+
+    def reconcile(self, *, retry: bool = True, only: Collection[str] | None = None) -> None:
+        """One pass. ``retry``: what failed is tried again; ``only``: these deployments (a second look)."""
+        self._ask_version()
+        self.reconciler.run(self.desired.assignments(), retry=retry, only=only)
+
+    def report(self) -> None:
+        """Send a snapshot, or once more the one that was not acknowledged.
+
+        Raises:
+            ControlError: when it was not acknowledged.
+        """
+        self.outbox.send(self.control, self.desired.state)
+        self._last_contact_at = self.clock.now()
+
+    def facts(self) -> Facts:
+        return facts.gather(self.config.device.labels, self._podman_version)
+
+    def write_status(self, error: ControlError | None = None, *, next_attempt_at: float = 0.0) -> None:
+        """For ``fleet-agent status``; a full disk must not end the agent."""
+        try:
+            self.store.save_status(self.status(error, next_attempt_at=next_attempt_at))
+        except OSError:
+            return
+
+    def status(self, error: ControlError | None = None, *, next_attempt_at: float = 0.0) -> Status:
+        state = self.desired.state
+        return Status(
+            device=self.identity.device,
+            uid=self.identity.uid,
+            url=self.config.server.url,
+            agent_version=VERSION,
+            written_at=self.clock.now(),
+            podman_version=self._podman_version,
+            epoch=state.epoch if state else 0,
+            desired_version=state.version if state else 0,
+            last_contact_at=self._last_contact_at,
+            acknowledged=self.outbox.acknowledged,
+            contact_error=str(error) if error else "",
+            is_unauthorised=isinstance(error, Unauthorised),
+            next_attempt_at=next_attempt_at if error else 0.0,
+            notices=self.outbox.notices,
+            problems=self.ledger.problems(),
+            deployments=[self._line(entry) for entry in self.ledger.deployments()],
+        )
+
+    def _line(self, entry: DeploymentReport) -> DeploymentLine:
+        title = self.desired.title(entry.uid)
+        return DeploymentLine(entry.uid, title, entry.revision, entry.state, entry.since, entry.message)
+
+    def _ask_version(self) -> None:
+        """Here and not while reporting: a runtime that hangs must not hold up the heartbeat (AGT-12)."""
+        if self._podman_version:
+            return
+        try:
+            self._podman_version = self._runtime.version()
+            self.outbox.mark()
+        except RuntimeFailure:
+            return  # the pass says so
+
+
+def build(
+    config: Config,
+    *,
+    runtime: Runtime | None = None,
+    host: Host | None = None,
+    clock: Clock | None = None,
+    control: ControlPlane | None = None,
+    workers: Workers | None = None,
+    dice: random.Random | None = None,
+) -> Agent:
+    """An agent for an enrolled device.
+
+    Raises:
+        NotEnrolled: when the state folder has no identity, or that of another device.
+    """
+    store = Store(config.state_dir)
+    identity = _identity(config, store)
+    clock = clock or SystemClock()
+    default_runtime, default_host = _runtime(config, clock) if runtime is None or host is None else (runtime, host)
+    tools = Tools(
+        runtime=runtime or default_runtime,
+        host=host or default_host,
+        owner=Owner(identity.uid, store.device_key()),
+        clock=clock,
+        settings=Settings(config.agent.settle_seconds, config.agent.init_timeout_seconds),
+        pull_jitter_seconds=config.agent.pull_jitter_seconds,
+        dice=dice or random.Random(),  # noqa: S311  (spreads load, hides nothing)
+    )
+    control = control or ControlPlane(config.server.url, ca_file=config.server.ca_file, credential=store.credential)
+    return Agent(config, store, identity, tools=tools, control=control, workers=workers or ThreadWorkers())
+
+
+def enrol(config: Config, token: str, control: ControlPlane | None = None) -> Identity:
+    """Exchange a token for a credential and keep it (DEV-1); an old credential is shown along (DEV-2).
+
+    Raises:
+        ControlError: with the server's own sentence.
+    """
+    store = Store(config.state_dir)
+    control = control or ControlPlane(config.server.url, ca_file=config.server.ca_file)
+    request = EnrolRequest(device=config.device.id, token=token, credential=store.credential())
+    reply = control.enrol(request)
+    identity = Identity(reply.device, reply.uid, config.server.url)
+    store.save_identity(identity, reply.credential)
+    store.device_key()
+    return identity
+
+
+def _identity(config: Config, store: Store) -> Identity:
+    identity = store.identity()
+    if identity is None or not store.credential():
+        raise NotEnrolled(f"{config.device.id} is not enrolled yet; run: fleet-agent enroll --token-file FILE")
+    if identity.device != config.device.id:
+        raise NotEnrolled(
+            f"this device is enrolled as {identity.device!r}, but device.id says {config.device.id!r}; "
+            "correct device.id, or enrol again with: fleet-agent enroll --token-file FILE"
+        )
+    return identity
+
+
+def _runtime(config: Config, clock: Clock) -> tuple[Runtime, Host]:
+    """Imported here: a simulated device needs no Podman client, a real one no simulation."""
+    if config.runtime.kind == SIMULATED:
+        from agent.runtime.simulated import SimulatedHost, SimulatedRuntime  # noqa: PLC0415
+
+        state_file = config.state_dir / "simulated.json"
+        return (
+            SimulatedRuntime(clock=clock, faults=config.runtime.simulated, state_file=state_file),
+            SimulatedHost(),
+        )
+    from agent.runtime.host import LinuxHost  # noqa: PLC0415
+    from agent.runtime.podman import PodmanRuntime  # noqa: PLC0415
+
+    return PodmanRuntime(config.runtime.socket), LinuxHost()

@@ -1,0 +1,166 @@
+"""The commands of ``fleet-agent``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from agent import config as configuration
+from agent.app import NotEnrolled, build, enrol
+from agent.config import Config, ConfigError
+from agent.control import ControlError
+from agent.engine import Engine
+from agent.reconcile.reconciler import InlineWorkers
+from agent.status import Status, lines
+from agent.store import Store, StoreBusy
+from agent.version import VERSION
+from agent.wire.messages import DeploymentState
+
+DONE, FAILED, WRONG_USE = 0, 1, 2
+
+logger = logging.getLogger("agent")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 when it succeeded, 1 when it did not, 2 when it was called or configured wrongly."""
+    options = _parser().parse_args(arguments)
+    _set_up_logging(verbose=options.verbose)
+    try:
+        return int(options.command(options))
+    except ConfigError as error:
+        return _complain(str(error), WRONG_USE)
+    except (NotEnrolled, StoreBusy, ControlError) as error:
+        return _complain(str(error), FAILED)
+    except OSError as error:
+        return _complain(f"{error.filename or 'system'}: {error.strerror}", FAILED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fleet-agent", description="Runs what the fleet's control plane wants on this device, with Podman."
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=configuration.DEFAULT_PATH,
+        metavar="FILE",
+        help="the configuration (default: %(default)s)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="log every change of state to standard error")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    enroll = _command(commands, "enroll", _enroll, "exchange an enrolment token for this device's credential")
+    enroll.add_argument(
+        "--token-file", type=Path, required=True, metavar="FILE", help="file with the token; - for standard input"
+    )
+    _command(commands, "run", _run, "work until stopped; containers go on without the agent")
+    _command(commands, "once", _once, "poll, make one pass over all deployments, report, and end")
+    status = _command(commands, "status", _status, "show what the agent knows: contact, problems, deployments")
+    status.add_argument("--json", action="store_true", help="print JSON instead of text")
+    _command(commands, "version", _version, "print the version")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, function: object, text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(command=function)
+    return parser
+
+
+def _set_up_logging(*, verbose: bool) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its retries are ours to tell
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"fleet-agent: {message}", file=sys.stderr)
+    return code
+
+
+def _enroll(options: argparse.Namespace) -> int:
+    config = configuration.load(options.config)
+    token = sys.stdin.read() if str(options.token_file) == "-" else options.token_file.read_text()
+    identity = enrol(config, token.strip())
+    print(f"{identity.device} is enrolled (uid {identity.uid}) with {config.server.url}")
+    return DONE
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = configuration.load(options.config)
+    with Store(config.state_dir).lock():
+        engine = Engine(build(config))
+        stop = threading.Event()
+
+        def end(*_: object) -> None:
+            stop.set()
+            engine.wake()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        engine.run(stop)
+    return DONE
+
+
+def _once(options: argparse.Namespace) -> int:
+    config = configuration.load(options.config)
+    with Store(config.state_dir).lock():
+        agent = build(config, workers=InlineWorkers())
+        error: ControlError | None = None
+        try:
+            agent.poll()
+        except ControlError as problem:
+            error = problem
+        agent.reconcile()
+        try:
+            agent.report()
+        except ControlError as problem:
+            error = problem
+        agent.write_status(error)
+        status = agent.status(error)
+    print("\n".join(lines(status, is_running=False)))
+    failed = any(item.state is DeploymentState.FAILED for item in status.deployments)
+    return FAILED if failed or error else DONE
+
+
+def _status(options: argparse.Namespace) -> int:
+    config = configuration.load(options.config)
+    store = Store(config.state_dir)
+    status = store.status(Status)
+    if status is None:
+        return _complain(_no_status(config, store), FAILED)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(status)).decode())
+    else:
+        print("\n".join(lines(status, is_running=_is_running(store))))
+    return DONE
+
+
+def _no_status(config: Config, store: Store) -> str:
+    if store.identity() is None:
+        return f"{config.device.id} is not enrolled yet; run: fleet-agent enroll --token-file FILE"
+    return f"{config.device.id} is enrolled, but no agent has run yet; run: fleet-agent run"
+
+
+def _is_running(store: Store) -> bool:
+    try:
+        store.lock().close()
+    except StoreBusy:
+        return True
+    return False
+
+
+def _version(options: argparse.Namespace) -> int:
+    print(VERSION)
+    return DONE

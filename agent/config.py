@@ -1,0 +1,180 @@
+"""The agent's configuration: one TOML file, and complaints that name key and line (AGT-13)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, field
+
+from agent.runtime.simulated import Faults
+from agent.wire import names
+from agent.wire.manifest import DeviceName, Labels
+
+DEFAULT_PATH = Path("/etc/harmony-fleet/agent.toml")
+MAX_CONFIG_BYTES = 1_048_576
+
+Interval = Annotated[float, Meta(ge=0.2, le=86_400)]
+Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+
+
+class ConfigError(Exception):
+    """The file cannot be used; the message has path, line, key, what was found and what is allowed."""
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of the tables of the file."""
+
+
+class Server(Section, frozen=True):
+    """``ca_file``: certificate authorities to trust instead of the system's."""
+
+    url: Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/[^\s]*)?$")]
+    ca_file: str = ""
+
+
+class Device(Section, frozen=True):
+    id: DeviceName
+    labels: Labels = {}
+
+
+class Timing(Section, frozen=True):
+    """Seconds. ``init_timeout_seconds`` 0 means that an init container may take for ever (AGT-2)."""
+
+    state_dir: str = "/var/lib/harmony-fleet/agent"
+    poll_seconds: Interval = 10.0
+    heartbeat_seconds: Interval = 30.0
+    pass_seconds: Interval = 30.0
+    settle_seconds: Seconds = 10.0
+    init_timeout_seconds: Seconds = 0.0
+    pull_jitter_seconds: Seconds = 5.0
+
+
+class RuntimeChoice(Section, frozen=True):
+    """``kind`` is ``podman`` or, for demos and tests, ``simulated``, which runs nothing."""
+
+    kind: Annotated[str, Meta(pattern="^(podman|simulated)$")] = "podman"
+    socket: str = "/run/podman/podman.sock"
+    simulated: Faults = field(default_factory=Faults)
+
+
+class Config(Section, frozen=True):
+    server: Server
+    device: Device
+    agent: Timing = Timing()
+    runtime: RuntimeChoice = RuntimeChoice()
+
+    @property
+    def state_dir(self) -> Path:
+        return Path(self.agent.state_dir)
+
+
+def load(path: Path) -> Config:
+    """Read a file.
+
+    Raises:
+        ConfigError: when it is missing, not TOML, or has a wrong, unknown or missing key.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+        text = data.decode()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: line {_line_of(data, error.start)}: is not UTF-8 text") from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: is larger than {MAX_CONFIG_BYTES} bytes")
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str = "agent.toml") -> Config:
+    """As :func:`load`, from text; ``name`` is how complaints call the file."""
+    try:
+        raw = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{name}: is not TOML: {error}") from None
+    try:
+        config = msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_complaint(str(error), raw, text, name)) from None
+    if not names.fits(names.DNS_LABEL, config.device.id):
+        raise ConfigError(_at(name, text, ("device", "id"), "is no RFC 1123 label"))
+    return config
+
+
+def _line_of(data: bytes, offset: int) -> int:
+    return data.count(b"\n", 0, offset) + 1
+
+
+def _complaint(error: str, raw: dict[str, Any], text: str, name: str) -> str:
+    """msgspec's sentence as one of ours: with line, the key as it is written in the file, and a suggestion."""
+    said, _, place = error.partition(" - at `")
+    path = _path(place)
+    unknown = re.search(r"unknown field `(.*?)`", said)
+    if unknown:
+        known = _known_keys(path)
+        close = difflib.get_close_matches(unknown[1], known, n=1)
+        hint = f'; did you mean "{close[0]}"?' if close else f"; allowed: {', '.join(known)}"
+        return _at(name, text, (*path, unknown[1]), f"unknown key{hint}")
+    missing = re.search(r"missing required field `(.*?)`", said)
+    if missing:
+        return _at(name, text, path, f"{'.'.join((*path, missing[1]))} is missing", quote=False)
+    found = _found(raw, path)
+    return _at(name, text, path, f"is {found!r}; {_allowed(said)}")
+
+
+def _path(place: str) -> tuple[str, ...]:
+    """``key` in `$.device.labels`` or ``$.agent.poll_seconds`` as keys, without list positions."""
+    cleaned = re.sub(r"\[\d+\]|\[\.\.\.\]|`", "", place.rpartition("$")[2])
+    return tuple(part for part in cleaned.split(".") if part)
+
+
+def _allowed(said: str) -> str:
+    found = re.fullmatch(r"Expected `(.*?)`(?:, got `.*`)?", said)
+    if found:
+        return f"allowed: {found[1]}"
+    pattern = re.fullmatch(r"Expected `str` matching regex '(.*)'", said)
+    return f"allowed: text like {pattern[1]}" if pattern else said.replace("Expected", "allowed:")
+
+
+def _known_keys(path: tuple[str, ...]) -> list[str]:
+    type_: Any = Config
+    for part in path:
+        type_ = next(f.type for f in msgspec.structs.fields(type_) if f.name == part)
+    return [f.name for f in msgspec.structs.fields(type_)]
+
+
+def _found(raw: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        raw = raw.get(part) if isinstance(raw, dict) else raw
+    return raw
+
+
+def _at(name: str, text: str, path: tuple[str, ...], message: str, *, quote: bool = True) -> str:
+    line = _find_line(text, path)
+    where = f"{name}: line {line}" if line else name
+    return f"{where}: {'.'.join(path)}: {message}" if quote and path else f"{where}: {message}"
+
+
+def _find_line(text: str, path: tuple[str, ...]) -> int:
+    """The line of a key, or else of the table that it belongs to; 0 when neither is written."""
+    best, table = 0, ""
+    wanted = ".".join(path)
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
+        if header:
+            table = re.sub(r"[\"'\s]", "", header[1])
+            best = number if wanted == table or wanted.startswith(f"{table}.") else best
+            if wanted == table:
+                return number
+            continue
+        key = re.match(r"\s*([^=#]+?)\s*=", line)
+        full = ".".join(part for part in (table, re.sub(r"[\"'\s]", "", key[1]) if key else "") if part)
+        if key and (wanted == full or wanted.startswith(f"{full}.")):
+            return number
+    return best

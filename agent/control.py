@@ -1,0 +1,204 @@
+"""The HTTP side of the agent: four calls to the control plane, and what may go wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+import requests
+
+from agent.version import VERSION
+from agent.wire.messages import (
+    PROTOCOL,
+    DeploymentDocument,
+    DesiredState,
+    EnrolReply,
+    EnrolRequest,
+    ProblemDocument,
+    Report,
+    ReportReply,
+)
+
+TIMEOUT_SECONDS = (10.0, 30.0)  # to connect, between two bytes
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+LONGEST_PAUSE_SECONDS = 3600.0
+_PATH = "/api/agent/v1"
+T = TypeVar("T", bound=msgspec.Struct)
+_OK, _CREATED, _ACCEPTED, _NOT_MODIFIED = 200, 201, 202, 304
+_UNAUTHORISED = 401
+_TEMPORARY = (408, 425, 429)
+
+
+class ControlError(Exception):
+    """A call that did not succeed. ``is_temporary``: the same call may succeed later without anybody's help.
+
+    ``retry_after`` is the pause that the server asked for, in seconds.
+    """
+
+    def __init__(self, message: str, *, is_temporary: bool = True, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.is_temporary = is_temporary
+        self.retry_after = retry_after
+
+
+class Unauthorised(ControlError):
+    """The control plane does not accept this device's credential (any more)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, is_temporary=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """A desired state that differs from the one known before."""
+
+    state: DesiredState
+    etag: str
+
+
+class ControlPlane:
+    """One control plane. ``credential`` is asked at every call, so that a new enrolment is noticed at once."""
+
+    def __init__(self, url: str, *, ca_file: str = "", credential: Callable[[], str] = lambda: "") -> None:
+        self._url = url.rstrip("/")
+        self._credential = credential
+        self._session = requests.Session()
+        self._session.headers["User-Agent"] = f"fleet-agent/{VERSION}"
+        if ca_file:
+            self._session.verify = ca_file
+
+    def enrol(self, request: EnrolRequest) -> EnrolReply:
+        """Exchange a token for a credential (DEV-1).
+
+        Raises:
+            ControlError: with the server's own sentence.
+        """
+        answer = self._call("POST", "/enroll", body=request, signed=False)
+        return _decoded(answer, EnrolReply)
+
+    def desired(self, etag: str) -> Polled | None:
+        """The desired state; ``None`` when it is still the one behind ``etag``."""
+        answer = self._call("GET", "/desired", headers={"If-None-Match": etag} if etag else {})
+        if answer.status == _NOT_MODIFIED:
+            return None
+        state = _decoded(answer, DesiredState)
+        if state.protocol != PROTOCOL:
+            raise ControlError(
+                f"the control plane speaks protocol {state.protocol}, this agent speaks {PROTOCOL}; upgrade the older",
+                is_temporary=False,
+            )
+        return Polled(state, answer.etag)
+
+    def document(self, hash_: str) -> bytes:
+        """A document's canonical bytes, proven to have the hash and to be one.
+
+        Raises:
+            ControlError: also when what came is not what was asked for.
+        """
+        answer = self._call("GET", f"/documents/{hash_}")
+        found = hashlib.sha256(answer.body).hexdigest()
+        if found != hash_:
+            raise ControlError(f"document {hash_[:12]} came with the hash {found[:12]}")
+        _decoded(answer, DeploymentDocument)
+        return answer.body
+
+    def report(self, report: Report) -> ReportReply:
+        return _decoded(self._call("POST", "/report", body=report), ReportReply)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: msgspec.Struct | None = None,
+        headers: dict[str, str] | None = None,
+        signed: bool = True,
+    ) -> _Answer:
+        sent = {"Content-Type": "application/json", "Accept": "application/json", **(headers or {})}
+        if signed:
+            sent["Authorization"] = f"Bearer {self._credential()}"
+        try:
+            with contextlib.closing(
+                self._session.request(
+                    method,
+                    f"{self._url}{_PATH}{path}",
+                    data=None if body is None else msgspec.json.encode(body),
+                    headers=sent,
+                    timeout=TIMEOUT_SECONDS,
+                    allow_redirects=False,
+                    stream=True,
+                )
+            ) as response:
+                return _checked(response, _limited(response))
+        except (requests.RequestException, OSError) as error:
+            raise ControlError(f"{self._url} cannot be reached: {_reason(error)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    body: bytes
+    etag: str
+
+
+def _limited(response: requests.Response) -> bytes:
+    parts, size = [], 0
+    for part in response.iter_content(65_536):
+        size += len(part)
+        if size > MAX_ANSWER_BYTES:
+            raise ControlError(f"the control plane sent more than {MAX_ANSWER_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _checked(response: requests.Response, body: bytes) -> _Answer:
+    status = response.status_code
+    if status in (_OK, _CREATED, _ACCEPTED, _NOT_MODIFIED):
+        return _Answer(status, body, response.headers.get("ETag", ""))
+    sentence = f"the control plane answered {status}{_detail(body)}"
+    if status == _UNAUTHORISED:
+        raise Unauthorised(sentence)
+    if 300 <= status < 400:
+        place = response.headers.get("Location", "nowhere")
+        raise ControlError(f"{sentence}: a redirect to {place}; put the final address into server.url")
+    is_temporary = status >= 500 or status in _TEMPORARY
+    raise ControlError(sentence, is_temporary=is_temporary, retry_after=_retry_after(response))
+
+
+def _detail(body: bytes) -> str:
+    try:
+        problem = msgspec.json.decode(body, type=ProblemDocument)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    text = problem.detail or problem.title
+    return f": {text[:1000]}" if text else ""
+
+
+def _retry_after(response: requests.Response) -> float:
+    """Seconds; a date (which no part of the control plane sends) counts as none."""
+    try:
+        return min(max(0.0, float(response.headers.get("Retry-After", "0"))), LONGEST_PAUSE_SECONDS)
+    except ValueError:
+        return 0.0
+
+
+def _decoded(answer: _Answer, type_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer.body, type=type_)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ControlError(f"the control plane's answer is no {type_.__name__}: {error}") from None
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause, in the system's words."""
+    seen: BaseException | None = error
+    text = ""
+    while seen is not None:
+        text = getattr(seen, "strerror", None) or str(seen) or text
+        nested = [getattr(seen, "reason", None), *seen.args, seen.__cause__, seen.__context__]
+        seen = next((inner for inner in nested if isinstance(inner, BaseException)), None)
+    return text.rpartition(": ")[2] if "object at 0x" in text else text

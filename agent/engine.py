@@ -1,0 +1,165 @@
+"""When the agent does what; the what is in :mod:`agent.app`. Owns intervals, jitter, back-off and the two threads."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.app import Agent
+from agent.control import ControlError, Unauthorised
+
+JITTER = 0.1
+LONGEST_PAUSE_SECONDS = 300.0
+LONGEST_UNAUTHORISED_PAUSE_SECONDS = 1800.0
+#: At most this often reports go out because something changed.
+CHANGE_GAP_SECONDS = 0.2
+RECOVERY_SECONDS = 5.0
+
+logger = logging.getLogger("agent")
+
+
+@dataclass(slots=True)
+class Attempts:
+    """One kind of call: when it is due, and how it fares. Failures back off, each kind by itself (E6)."""
+
+    base_seconds: float
+    due: float = 0.0
+    failures: int = 0
+    error: ControlError | None = None
+
+    def succeeded(self, due: float) -> None:
+        self.failures, self.error, self.due = 0, None, due
+
+    def failed(self, error: ControlError, now: float, dice: random.Random) -> None:
+        """Later and later, between half and the whole pause; never before the server's ``Retry-After``."""
+        longest = LONGEST_UNAUTHORISED_PAUSE_SECONDS if isinstance(error, Unauthorised) else LONGEST_PAUSE_SECONDS
+        pause = min(self.base_seconds * 2.0 ** min(self.failures, 20), longest)
+        self.failures += 1
+        self.error = error
+        self.due = now + max(pause * dice.uniform(0.5, 1.0), error.retry_after)
+
+
+class Engine:
+    """Two independent loops: one talks to the control plane, one works on containers (AGT-12).
+
+    :meth:`network` and :meth:`local` do what is due and return the seconds until something is; a simulation calls
+    them itself, :meth:`run` calls them from two threads.
+    """
+
+    def __init__(self, agent: Agent, dice: random.Random | None = None) -> None:
+        self._agent = agent
+        self._clock = agent.clock
+        self._timing = agent.config.agent
+        self._dice = dice or random.Random()  # noqa: S311  (spreads load, hides nothing)
+        self._poll = Attempts(self._timing.poll_seconds)
+        self._report = Attempts(self._timing.poll_seconds)
+        self._next_pass = 0.0
+        self._changed = threading.Event()
+        self._network_bell, self._local_bell = threading.Event(), threading.Event()
+        self._rejected_credential = ""
+        agent.ledger.on_change = self._on_ledger_change
+        agent.reconciler.on_due = self._local_bell.set
+
+    # The control plane ---------------------------------------------------------------------------------------------
+
+    def network(self) -> float:
+        """Poll and report as far as they are due; seconds until the next of them."""
+        self._notice_new_credential()
+        if self._clock.monotonic() >= self._poll.due:
+            self._attempt(self._poll, self._do_poll)
+        if self._clock.monotonic() >= self._report_due():
+            self._attempt(self._report, self._do_report)
+        error = self._poll.error or self._report.error
+        next_due = min(self._poll.due, self._report_due())
+        pause = max(0.0, next_due - self._clock.monotonic())
+        self._agent.write_status(error, next_attempt_at=self._clock.now() + pause)
+        return pause
+
+    def _do_poll(self) -> float:
+        if self._agent.poll():
+            self._changed.set()
+            self._local_bell.set()
+        return self._clock.monotonic() + self._jittered(self._timing.poll_seconds)
+
+    def _do_report(self) -> float:
+        self._agent.report()
+        return self._clock.monotonic() + CHANGE_GAP_SECONDS
+
+    def _attempt(self, attempts: Attempts, call: Callable[[], float]) -> None:
+        credential = self._agent.store.credential()
+        try:
+            attempts.succeeded(call())
+        except ControlError as error:
+            if not attempts.failures:
+                logger.warning("control plane: %s", error)
+            attempts.failed(error, self._clock.monotonic(), self._dice)
+            if isinstance(error, Unauthorised):
+                self._rejected_credential = credential
+
+    def _report_due(self) -> float:
+        """After a failure when the back-off says; else at once with news, and at every heartbeat."""
+        last = self._agent.outbox.last_sent()
+        if self._report.failures or self._agent.outbox.has_news() or last is None:
+            return self._report.due
+        return last + self._timing.heartbeat_seconds
+
+    def _notice_new_credential(self) -> None:
+        """Somebody enrolled this device again: no need to wait for the back-off's end (E3)."""
+        if self._rejected_credential and self._agent.store.credential() != self._rejected_credential:
+            self._rejected_credential = ""
+            for attempts in (self._poll, self._report):
+                attempts.succeeded(due=0.0)
+
+    # The containers ------------------------------------------------------------------------------------------------
+
+    def local(self) -> float:
+        """A pass or a second look, as far as due; seconds until the next."""
+        now = self._clock.monotonic()
+        if now >= self._next_pass:
+            self._changed.clear()
+            self._next_pass = now + self._jittered(self._timing.pass_seconds)
+            self._agent.reconcile(retry=True)
+        elif self._changed.is_set():
+            self._changed.clear()
+            self._agent.reconcile(retry=False)
+        elif due := self._agent.reconciler.due():
+            self._agent.reconcile(retry=False, only=due)
+        next_look = self._agent.reconciler.next_due()
+        next_due = self._next_pass if next_look is None else min(self._next_pass, next_look)
+        return max(0.0, next_due - self._clock.monotonic())
+
+    # Threads -------------------------------------------------------------------------------------------------------
+
+    def run(self, stop: threading.Event) -> None:
+        """Both loops until ``stop`` is set and :meth:`wake` called. Containers are left as they are (AGT-11)."""
+        network = threading.Thread(
+            target=self._loop, args=(self.network, self._network_bell, stop), name="network", daemon=True
+        )
+        network.start()
+        self._loop(self.local, self._local_bell, stop)
+        network.join(RECOVERY_SECONDS)
+
+    def wake(self) -> None:
+        """Let both loops look around now."""
+        self._network_bell.set()
+        self._local_bell.set()
+
+    def _loop(self, step: Callable[[], float], bell: threading.Event, stop: threading.Event) -> None:
+        while not stop.is_set():
+            bell.clear()
+            try:
+                pause = step()
+            except Exception:
+                logger.exception("unexpected error; going on in %g s", RECOVERY_SECONDS)
+                pause = RECOVERY_SECONDS
+            bell.wait(pause)
+
+    def _on_ledger_change(self) -> None:
+        self._agent.outbox.mark()
+        self._network_bell.set()
+
+    def _jittered(self, seconds: float) -> float:
+        return seconds * self._dice.uniform(1 - JITTER, 1 + JITTER)

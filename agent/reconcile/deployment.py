@@ -1,0 +1,163 @@
+"""One deployment on this device: look, plan, preflight, apply, look again, until nothing is due."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from agent.clock import Clock
+from agent.reconcile import labels
+from agent.reconcile.apply import StepFailure, apply
+from agent.reconcile.labels import Owner
+from agent.reconcile.memory import Failure, Memory
+from agent.reconcile.plan import Plan, Seen, Settings, Verdict, is_completed, plan, plan_removal, with_failure
+from agent.reconcile.preflight import ImageFetcher, Readiness, Surroundings, local_problems
+from agent.reconcile.wanted import Wanted
+from agent.runtime.base import Container, Host, Runtime, RuntimeFailure, State
+from agent.wire.messages import DeploymentState
+
+#: Looks in one go: remove and create, init's end, services. What is not done then goes on at the next look.
+MAX_LOOKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every deployment is worked on with."""
+
+    runtime: Runtime
+    host: Host
+    owner: Owner
+    clock: Clock
+    settings: Settings
+    pull_jitter_seconds: float
+    dice: random.Random
+
+
+class DeploymentWork:
+    """What is remembered of one deployment, and the work on it; called by one thread at a time."""
+
+    def __init__(self, uid: str, tools: Tools) -> None:
+        self._uid = uid
+        self._tools = tools
+        self._memory = Memory()
+        self._digests: dict[str, tuple[str, ...]] = {}
+        self._proven: set[tuple[str, float]] = set()
+        self._fetcher = ImageFetcher(
+            tools.runtime, tools.clock, jitter_seconds=tools.pull_jitter_seconds, dice=tools.dice
+        )
+
+    def reconcile(
+        self, wanted: Wanted, containers: Sequence[Container], *, retry: bool, announce: Callable[[str], None]
+    ) -> Verdict:
+        """Bring it about as far as is possible now; ``containers`` are all on the host, as just listed."""
+        try:
+            for _ in range(MAX_LOOKS):
+                due = self._plan(wanted, containers, retry=retry)
+                if not due.steps:
+                    return due.verdict
+                readiness = self._preflight(wanted, due, containers, announce)
+                if not readiness.may_begin:
+                    return _held_back(due.verdict, readiness)
+                self._carry_out(due, announce)
+                containers, retry = self._tools.runtime.containers(), False
+        except StepFailure as failure:
+            return self._failed(wanted, failure)
+        except RuntimeFailure as error:
+            return unseen(error)
+        return replace(due.verdict, again_in=0.0)
+
+    def remove(self, containers: Sequence[Container], *, announce: Callable[[str], None]) -> Verdict:
+        """Take everything of it away (DEP-14); ``removed`` only when a look shows that nothing is left."""
+        try:
+            for _ in range(2):
+                steps = plan_removal(Seen(self._own(containers)))
+                if not steps:
+                    return Verdict(DeploymentState.REMOVED)
+                for step in steps:
+                    apply(step, self._tools.runtime, announce)
+                containers = self._tools.runtime.containers()
+        except StepFailure as failure:
+            return Verdict(DeploymentState.FAILED, str(failure))
+        except RuntimeFailure as error:
+            return unseen(error)
+        return Verdict(DeploymentState.PROGRESSING, "containers are still there after their removal", again_in=1.0)
+
+    # Inside --------------------------------------------------------------------------------------------------------
+
+    def _plan(self, wanted: Wanted, containers: Sequence[Container], *, retry: bool) -> Plan:
+        seen = self._look(wanted, containers)
+        now = self._tools.clock.now()
+        due = plan(wanted, seen, self._memory, self._tools.settings, now=now, retry=retry)
+        self._memory = due.memory
+        return due
+
+    def _preflight(
+        self, wanted: Wanted, due: Plan, containers: Sequence[Container], announce: Callable[[str], None]
+    ) -> Readiness:
+        if not due.coming:
+            return Readiness((), self._memory)
+        around = Surroundings(containers, self._tools.host.listeners())
+        problems = local_problems(wanted, due.coming, around, self._tools.host, self._tools.owner)
+        announce("images are checked and fetched")
+        readiness = self._fetcher.ready(due.coming, self._memory, problems)
+        self._memory = readiness.memory
+        return readiness
+
+    def _carry_out(self, due: Plan, announce: Callable[[str], None]) -> None:
+        self._digests.clear()
+        for step in due.steps:
+            apply(step, self._tools.runtime, announce)
+
+    def _failed(self, wanted: Wanted, failure: StepFailure) -> Verdict:
+        """Remembered like a failure of the container itself, so that it stays said until it is fine."""
+        hashes = {container.name: container.hash for container in wanted.containers}
+        noted = Failure(failure.container_id, hashes.get(failure.name, ""), str(failure))
+        self._memory = self._memory.noting({failure.name: noted}, fine=())
+        if failure.unstartable:
+            self._memory = replace(self._memory, unstartable=self._memory.unstartable | {failure.container_id})
+        return Verdict(DeploymentState.FAILED, str(failure))
+
+    def _own(self, containers: Sequence[Container]) -> tuple[Container, ...]:
+        owner = self._tools.owner
+        return tuple(c for c in containers if owner.owns(c.labels) and c.labels.get(labels.UID) == self._uid)
+
+    def _look(self, wanted: Wanted, containers: Sequence[Container]) -> Seen:
+        """Own containers, with a closer look at those that are not at rest."""
+        own = [self._closer(container) for container in self._own(containers)]
+        found = tuple(container for container in own if container is not None)
+        references = {container.name: container.spec.image for container in wanted.containers}
+        return Seen(found, {c.image_id: self._image_digests(c.image_id, references.get(c.name, "")) for c in found})
+
+    def _closer(self, container: Container) -> Container | None:
+        """The list has whole seconds and no restarts: enough for what runs for long or was looked at before."""
+        up = self._tools.clock.now() - container.started_at
+        at_rest = container.state is State.RUNNING and up >= self._tools.settings.settle_seconds
+        marker = (container.id, container.finished_at)
+        if at_rest or (is_completed(container) and marker in self._proven):
+            return container
+        closer = self._tools.runtime.inspect(container.id)
+        if closer is not None and is_completed(closer):
+            self._proven.add(marker)
+        return closer
+
+    def _image_digests(self, image_id: str, reference: str) -> tuple[str, ...]:
+        """Asked for once per image, until something is changed; those of the reference's own registry come first."""
+        if image_id not in self._digests:
+            image = self._tools.runtime.image(reference) if reference else None
+            if image is None or image.id != image_id:
+                image = self._tools.runtime.image(image_id)
+            self._digests[image_id] = image.digests if image else ()
+        return self._digests[image_id]
+
+
+def unseen(error: RuntimeFailure) -> Verdict:
+    """Nothing can be claimed about containers that cannot be seen (AGT-6)."""
+    return Verdict(DeploymentState.PROGRESSING, f"the containers cannot be seen: {error}", again_in=None)
+
+
+def _held_back(verdict: Verdict, readiness: Readiness) -> Verdict:
+    if readiness.problems:
+        message = f"preflight failed: {'; '.join(readiness.problems)}"
+        return replace(with_failure(verdict, message), again_in=readiness.again_in)
+    return replace(verdict, message=readiness.waits, again_in=readiness.again_in)
