@@ -1,0 +1,143 @@
+"""Each app has the same rooms, each room does its own work, and none outgrows what a person reads in one go."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.source import APPS, ROOT, SERVERS, TOOLS, Module, dotted, modules
+
+ROOMS = {"__init__", "apps", "models", "policy", "services", "selectors", "jobs", "api", "admin", "migrations"}
+#: Rooms that one app has for a reason.
+WITH_A_REASON = {
+    "devices/api_urls": "addresses of api.py",
+    "rollouts/api_urls": "addresses of api.py",
+    "devices/mailbox": "both mailboxes: services that the apps above call (ADR 3)",
+    "devices/group_sources": "the pluggable answer to who is in a group (DEP-7)",
+    "devices/entrance": "dispatches a device's request before all other middleware",
+    "devices/agent_api": "the agent-facing API: plain views, no serializer on the hot path",
+    "devices/signals": "what the apps above listen to",
+    "devices/management": "manage.py new_epoch (AGT-9)",
+    "fleet/targeting/wording": "the sentences of the gate, shared by all that is targeted (DEP-16)",
+}
+CLOCKS = ("fleet/core/clock.py", "agent/clock.py")
+WALL_CLOCKS = ("datetime.now", "datetime.utcnow", "datetime.today", "date.today", "timezone.now", "time.time")
+MOST_LINES_OF_A_MODULE = 400
+MOST_LINES_OF_A_FUNCTION = 40
+#: Longer than that for a reason: "module.py" or "module.py::function".
+LONG_FOR_A_REASON: dict[str, str] = {}
+WRITES = {"create", "bulk_create", "get_or_create", "update_or_create", "update", "bulk_update", "delete"}
+
+PRODUCT = modules("agent", *SERVERS)
+EVERYTHING = modules("agent", *SERVERS, *TOOLS, "tests")
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_an_app_has_the_rooms_that_every_app_has(app: str) -> None:
+    entries = {path.stem for path in (ROOT / app).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert not {name for name in entries - ROOMS if f"{app}/{name}" not in WITH_A_REASON}
+
+
+def test_only_clocks_read_the_time() -> None:
+    readings = [
+        f"{module.at(node)}: {dotted(node)}"
+        for module in PRODUCT
+        if module.name not in CLOCKS
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and dotted(node).removeprefix("datetime.") in WALL_CLOCKS
+    ]
+    assert not readings
+
+
+def test_writes_are_services() -> None:
+    writes = [
+        f"{module.at(call)}: {called}()"
+        for module in modules(*SERVERS)
+        if not module.may_write
+        for call, called in module.calls()
+        if ".objects." in called and called.rpartition(".")[2] in WRITES
+    ]
+    assert not writes
+
+
+def test_services_are_called_with_names() -> None:
+    """``<entity>_<verb>(*, …)``: a call reads like a sentence, and arguments can be added."""
+    positional = [
+        f"{module.at(node)}: {node.name}"
+        for module in modules(*SERVERS)
+        if "services" in {*module.path.parts, module.path.stem}
+        for node in module.tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and len(node.args.args) > 1
+    ]
+    assert not positional
+
+
+@pytest.mark.parametrize("module", [pytest.param(module, id=module.name) for module in modules("agent/wire")])
+def test_the_wire_needs_the_standard_library_and_msgspec_only(module: Module) -> None:
+    assert imports(module) <= {*sys.stdlib_module_names, "msgspec", "agent"}
+
+
+def test_the_agent_needs_little() -> None:
+    """Every library is memory on a small device and a package in the release."""
+    needed = {name for module in modules("agent") for name in imports(module)} - {*sys.stdlib_module_names}
+    assert needed <= {"agent", "msgspec", "podman", "requests", "urllib3"}
+
+
+def test_the_server_runs_without_the_test_harness() -> None:
+    assert not {name for module in PRODUCT for name in imports(module)} & {
+        "harness",
+        "demo",
+        "bench",
+        "tests",
+        "pytest",
+    }
+
+
+def test_the_harness_runs_without_pytest() -> None:
+    assert not {name for module in modules("harness", "demo", "bench") for name in imports(module)} & {
+        "pytest",
+        "tests",
+    }
+
+
+def test_modules_are_short() -> None:
+    found = {module.name: module.lines for module in EVERYTHING if module.lines > MOST_LINES_OF_A_MODULE}
+    assert {name: lines for name, lines in found.items() if name not in LONG_FOR_A_REASON} == {}
+
+
+def test_functions_are_short() -> None:
+    found = {
+        f"{module.name}::{node.name}": lines_of(node)
+        for module in modules("agent", *SERVERS, *TOOLS)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines_of(node) > MOST_LINES_OF_A_FUNCTION
+    }
+    assert {name: lines for name, lines in found.items() if name not in LONG_FOR_A_REASON} == {}
+
+
+def test_what_is_excused_still_exists() -> None:
+    """An excuse goes with what it excused."""
+    assert [name for name in LONG_FOR_A_REASON if not (ROOT / name.partition("::")[0]).exists()] == []
+
+
+def imports(module: Module) -> set[str]:
+    return set(_imported(module.tree))
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Without the docstring: explaining more is no reason to split."""
+    assert function.end_lineno
+    docstring = function.body[0] if ast.get_docstring(function) else None
+    explained = docstring.end_lineno - docstring.lineno + 1 if docstring and docstring.end_lineno else 0
+    return function.end_lineno - function.lineno + 1 - explained
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

@@ -1,0 +1,101 @@
+"""State machines are moved by services only, under a lock, and never by the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.source import SERVERS, Module, dotted, modules
+
+SERVER_MODULES = modules(*SERVERS)
+
+
+def transitions() -> Iterator[tuple[Module, ast.FunctionDef]]:
+    for module in SERVER_MODULES:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef) and any(
+                dotted(decorator) == "transition()" for decorator in node.decorator_list
+            ):
+                yield module, node
+
+
+def state_fields() -> set[str]:
+    return {
+        target.id
+        for module in SERVER_MODULES
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assign) and dotted(node.value) == "FSMField()"
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+TRANSITIONS = frozenset(function.name for _, function in transitions())
+STATE_FIELDS = state_fields()
+
+
+def test_the_walk_finds_the_state_machines() -> None:
+    assert {"mark_deleting", "begin_canary", "supersede"} <= TRANSITIONS
+    assert {"life", "phase", "state"} <= STATE_FIELDS
+
+
+def test_transitions_are_called_by_services_only() -> None:
+    calls = [
+        f"{module.at(call)}: {called}()"
+        for module in SERVER_MODULES
+        if not module.may_write
+        for call, called in module.calls()
+        if called.rpartition(".")[2] in TRANSITIONS
+    ]
+    assert not calls
+
+
+@pytest.mark.parametrize("transition", [pytest.param(node, id=node.name) for _, node in transitions()])
+def test_a_transition_only_stamps_fields(transition: ast.FunctionDef) -> None:
+    for statement in transition.body:
+        is_docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        stamps = isinstance(statement, ast.Assign) and all(dotted(t).startswith("self.") for t in statement.targets)
+        assert is_docstring or stamps or isinstance(statement, ast.Pass), ast.unparse(statement)
+
+
+def test_states_are_assigned_by_nobody() -> None:
+    assigned = [
+        f"{module.at(node)}: {ast.unparse(target)} = …"
+        for module in SERVER_MODULES
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assign | ast.AugAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Attribute) and target.attr in STATE_FIELDS
+    ]
+    assert not assigned
+
+
+def test_bulk_changes_of_a_state_are_services() -> None:
+    updates = [
+        f"{module.at(call)}: {called}({keyword.arg}=…)"
+        for module in SERVER_MODULES
+        if not module.may_write
+        for call, called in module.calls()
+        if called.endswith(".update")
+        for keyword in call.keywords
+        if keyword.arg in STATE_FIELDS
+    ]
+    assert not updates
+
+
+def test_every_state_field_is_protected() -> None:
+    for module in SERVER_MODULES:
+        for call, called in module.calls():
+            if called == "FSMField":
+                protected = [k.value for k in call.keywords if k.arg == "protected"]
+                assert [ast.unparse(value) for value in protected] == ["True"], module.at(call)
+
+
+def test_nobody_refreshes_from_the_database() -> None:
+    """On a protected field it switches the protection off and on for all threads: lock and fetch again instead."""
+    refreshes = [
+        m.at(call) for m in SERVER_MODULES for call, called in m.calls() if called.endswith(".refresh_from_db")
+    ]
+    assert not refreshes
