@@ -65,13 +65,14 @@ def test_writes_are_services() -> None:
 
 def test_services_are_called_with_names() -> None:
     """``<entity>_<verb>(*, …)``: a call reads like a sentence, and arguments can be added."""
+    exported = {name for package in modules("devices/services", "rollouts/services") for name in reexported(package)}
     positional = [
         f"{module.at(node)}: {node.name}"
-        for module in modules(*SERVERS)
-        if "services" in {*module.path.parts, module.path.stem}
+        for module in modules("devices/services", "rollouts/services")
         for node in module.tree.body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and len(node.args.args) > 1
+        if isinstance(node, ast.FunctionDef) and node.name in exported and len(node.args.args) > 1
     ]
+    assert exported
     assert not positional
 
 
@@ -121,6 +122,12 @@ def test_functions_are_short() -> None:
 def test_what_is_excused_still_exists() -> None:
     """An excuse goes with what it excused."""
     assert [name for name in LONG_FOR_A_REASON if not (ROOT / name.partition("::")[0]).exists()] == []
+
+
+def reexported(module: Module) -> set[str]:
+    """What a package's ``__init__`` offers of its modules."""
+    lines = module.tree.body if module.path.name == "__init__.py" else []
+    return {alias.name for line in lines if isinstance(line, ast.ImportFrom) for alias in line.names}
 
 
 def imports(module: Module) -> set[str]:
