@@ -18,6 +18,10 @@ from agent.wire.messages import DeploymentState
 from fleet.targeting.models import AbstractTarget
 
 
+#: Rows of this kind in the inbox are ours: canonical JSON of ``list[DeploymentReport]``, always a device's whole list.
+INBOX_KIND = "deployments"
+
+
 class Life(models.TextChoices):
     ACTIVE = "active", "active"
     DELETING = "deleting", "deleting"
@@ -34,6 +38,24 @@ class Phase(models.TextChoices):
     SUPERSEDED = "Superseded", "Superseded"
     CANCELLED = "Cancelled", "Cancelled"
 
+    @property
+    def colour(self) -> str:
+        """The badge's colour in the admin."""
+        return PHASE_COLOURS[self.value]
+
+
+#: What is shown in place of a phase while the deployment is being removed.
+DELETING = "Deleting"
+PHASE_COLOURS: dict[str, str] = {
+    Phase.PENDING.value: "warning",
+    Phase.CANARY.value: "info",
+    Phase.RELEASING.value: "info",
+    Phase.CONVERGED.value: "success",
+    Phase.FAILED.value: "danger",
+    Phase.SUPERSEDED.value: "default",
+    Phase.CANCELLED.value: "default",
+    DELETING: "warning",
+}
 
 #: Phases that nothing leaves.
 FINAL_PHASES = (Phase.SUPERSEDED, Phase.CANCELLED)
@@ -158,6 +180,23 @@ class Target(AbstractTarget):
         return f"{self.device_name}: {self.state}"
 
 
+class LastReport(models.Model):
+    """Which report of a device about its deployments was taken in last.
+
+    The sequence says what is newer (ADR 4), the time how fresh everything is that the device said (DEP-11): a report
+    always lists all its deployments, so an unchanged one costs this row only.
+    """
+
+    device = models.OneToOneField(
+        "devices.Device", primary_key=True, on_delete=models.CASCADE, related_name="deployments_report"
+    )
+    sequence = models.BigIntegerField()
+    reported_at = models.DateTimeField(help_text="When the control plane received it.")
+
+    def __str__(self) -> str:
+        return f"{self.sequence} of {self.device_id}"
+
+
 class Observation(models.Model):
     """What a device last said about one deployment, also of an older revision or one it shall no longer have.
 
@@ -171,8 +210,7 @@ class Observation(models.Model):
     message = models.TextField(blank=True)
     images = models.JSONField(default=dict)
     since = models.DateTimeField(null=True, help_text="By the device's clock.")
-    sequence = models.BigIntegerField(default=0, help_text="Of the report that said so.")
-    reported_at = models.DateTimeField(help_text="When the control plane received that report.")
+    reported_at = models.DateTimeField(help_text="When the control plane received the first report that said so.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["device", "deployment_uid"], name="observation_once")]

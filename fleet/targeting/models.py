@@ -11,12 +11,7 @@ from django_fsm import FSMField
 
 
 class TargetState(models.TextChoices):
-    """Where a target stands::
-
-    held ──release──▶ released ◀──▶ converged
-      │                  ▲  └────▶ failed ──▶ converged
-      └──end──▶ ended    └────────────┘
-    """
+    """Where a target stands; see :data:`ARROWS`."""
 
     HELD = "held", "waiting for canaries"
     RELEASED = "released", "released"
@@ -24,9 +19,28 @@ class TargetState(models.TextChoices):
     FAILED = "failed", "failed"
     ENDED = "ended", "never released"
 
+    @property
+    def colour(self) -> str:
+        """The badge's colour in the admin."""
+        return _COLOURS[self]
 
-#: States in which the device was told.
-TOLD = (TargetState.RELEASED, TargetState.CONVERGED, TargetState.FAILED)
+
+_COLOURS = {
+    TargetState.HELD: "default",
+    TargetState.RELEASED: "info",
+    TargetState.CONVERGED: "success",
+    TargetState.FAILED: "danger",
+    TargetState.ENDED: "default",
+}
+
+#: Which states may become which. Targets move by thousands, so no transition method is called on each; the bulk
+#: services filter on these sources instead, and docs/reference/states.md is drawn from them.
+ARROWS: dict[TargetState, tuple[TargetState, ...]] = {
+    TargetState.RELEASED: (TargetState.HELD, TargetState.CONVERGED),
+    TargetState.CONVERGED: (TargetState.RELEASED, TargetState.FAILED),
+    TargetState.FAILED: (TargetState.HELD, TargetState.RELEASED, TargetState.CONVERGED),
+    TargetState.ENDED: (TargetState.HELD,),
+}
 
 
 class AbstractTarget(models.Model):
