@@ -1,6 +1,21 @@
 """Where each entrance is."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import URLPattern, URLResolver, include, path, re_path
+from drf_spectacular.views import SpectacularAPIView
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from fleet.core import health
+
+api: list[URLPattern | URLResolver] = [
+    path("", include("devices.api_urls")),
+    path("", include("rollouts.api_urls")),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+]
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/agent/v1/", include("devices.agent_urls")),
+    re_path(r"^api/(?P<version>v1)/", include(api)),
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+]

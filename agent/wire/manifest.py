@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from agent.wire import names
 
@@ -35,6 +35,13 @@ MAX_ENV_BYTES = 131_072  # the kernel's MAX_ARG_STRLEN: a longer NAME=value coul
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of all that people write."""
+
+    def __post_init__(self) -> None:
+        # msgspec leaves out a default only when it is the very same object; text that a person spelled out is another.
+        for each in structs.fields(self):
+            value = getattr(self, each.name)
+            if value is not each.default and value == each.default:
+                structs.force_setattr(self, each.name, each.default)
 
 
 class EnvVar(Strict):

@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "fleet.targeting",
     "devices",
     "rollouts",
+    "fleet",
 ]
 
 MIDDLEWARE = [
@@ -131,6 +132,7 @@ FLEET_DRAIN_SECONDS = float(os.environ.get("FLEET_DRAIN_SECONDS", "0.5"))
 FLEET_SWEEP_SECONDS = float(os.environ.get("FLEET_SWEEP_SECONDS", "5"))
 
 CELERY_TASK_IGNORE_RESULT = True
+CELERY_RESULT_EXPIRES = None
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_ACKS_LATE = True

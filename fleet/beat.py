@@ -1,0 +1,49 @@
+"""Celery beat with two schedules: the product's own periodic jobs, and those that people keep in the database.
+
+django-celery-beat stores whole seconds and writes a row for every run. The product's own jobs run twice a second, are
+the same in every installation and must not be switched off by hand; so they live in memory, as the apps declare them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from celery.beat import ScheduleEntry
+from django.apps import apps
+from django.utils.module_loading import module_has_submodule
+from django_celery_beat.schedulers import DatabaseScheduler
+
+
+def own_schedule() -> dict[str, dict[str, Any]]:
+    """All entries that apps declare as ``jobs.SCHEDULE``, by name."""
+    entries: dict[str, dict[str, Any]] = {}
+    for config in apps.get_app_configs():
+        if module_has_submodule(config.module, "jobs"):
+            entries |= getattr(import_module(f"{config.name}.jobs"), "SCHEDULE", {})
+    return entries
+
+
+class Scheduler(DatabaseScheduler):
+    """The database's schedule with ours beside it."""
+
+    _own: dict[str, ScheduleEntry] | None = None
+
+    def setup_schedule(self) -> None:
+        """Read both schedules; unlike the parent, write none of ours into the database."""
+        self._own = {name: ScheduleEntry(name=name, app=self.app, **entry) for name, entry in own_schedule().items()}
+        self._merge()
+
+    @property
+    def schedule(self) -> dict[str, Any]:
+        return self._merge()
+
+    def reserve(self, entry: Any) -> Any:
+        """The entry's next run. Ours are kept here and never marked for the database."""
+        if self._own is None or entry.name not in self._own:
+            return super().reserve(entry)
+        self._own[entry.name] = next(entry)
+        return self._own[entry.name]
+
+    def _merge(self) -> dict[str, Any]:
+        return {**super().schedule, **(self._own or {})}

@@ -1,0 +1,14 @@
+"""The Celery application. Each app declares the schedule of its periodic jobs beside them (``jobs.SCHEDULE``)."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fleet.settings.local")
+
+app = Celery("fleet")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.set_default()
+app.autodiscover_tasks(related_name="jobs")

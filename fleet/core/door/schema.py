@@ -1,0 +1,208 @@
+"""A document against its JSON Schema: all faults, in our words.
+
+jsonschema finds them; its sentences quote values, and a value may be a secret, so every sentence here is our own.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from agent.wire import manifest as wire
+from agent.wire import names
+from agent.wire.rules import Fault
+from agent.wire.schema import manifest_schema
+
+MAX_FAULTS = 100
+SHOWN_CHARS = 60
+
+_TYPES = {"object": "an object", "array": "a list", "string": "text", "boolean": "true or false", "integer": "a number"}
+#: What a grammar allows, for people.
+_GRAMMARS = {
+    names.DNS_LABEL: "1 to 63 lower-case letters, digits and -, beginning and ending with a letter or digit",
+    names.DNS_SUBDOMAIN: "lower-case letters, digits, - and ., each part beginning and ending with a letter or digit",
+    names.LABEL_KEY: "a Kubernetes label key: optional DNS prefix and /, then up to 63 letters, digits, -, _ and .",
+    names.LABEL_VALUE: "a Kubernetes label value: up to 63 letters, digits, -, _ and .",
+    names.CONTAINER_NAME: "up to 63 letters, digits, _, . and -, beginning with a letter or digit",
+    names.ENV_NAME: "letters, digits and _, not beginning with a digit",
+    names.SECRET_PART: "up to 63 letters, digits, _, - and ., not beginning with a dot",
+    names.IMAGE_REFERENCE: "an image with a tag or a digest, such as registry.example.com/app:1.0",
+    names.ABSOLUTE_PATH: "an absolute path without .. and :",
+    names.RESTART_POLICY: "no, on-failure, on-failure:N, always, unless-stopped",
+    names.PORT_MAPPING: "[ip:]host:container[/tcp|udp], numbers or ranges",
+}
+#: Words by which other systems steer a rollout; here nothing of the kind exists (DEP-8).
+_STEERING = (
+    "percent",
+    "batch",
+    "concurren",
+    "parallel",
+    "pause",
+    "approv",
+    "unavailable",
+    "surge",
+    "canar",
+    "step",
+    "max",
+)
+_WHERE_NO_VALUE_IS_SHOWN = ("env", "annotations")
+
+
+def check(document: dict[str, Any], kind: str) -> list[Fault]:
+    """The faults of a document's shape, in the order of the text's paths; at most 100 are told."""
+    errors = list(_leaves(_validator(kind).iter_errors(document)))
+    faults = list(dict.fromkeys(fault for error in errors for fault in _explain(error)))
+    if len(faults) > MAX_FAULTS:
+        rest = len(faults) - MAX_FAULTS
+        return [*faults[:MAX_FAULTS], Fault("", f"and {rest} more faults; mend these first")]
+    return faults
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(manifest_schema(kind))
+
+
+def _leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
+    """Look through ``X or null``: the faults are those against X."""
+    for error in errors:
+        if error.validator == "anyOf" and error.context:
+            branch = [each for each in error.context if each.schema_path[0] == 0]
+            yield from _leaves(branch)
+        else:
+            yield error
+
+
+def _explain(error: ValidationError) -> Iterator[Fault]:
+    path = _path(error)
+    explain = _WORDS.get(str(error.validator), _anything_else)
+    yield from explain(error, path)
+
+
+def _unknown(error: ValidationError, path: str) -> Iterator[Fault]:
+    allowed = list(error.schema.get("properties", {}))
+    for name in error.instance:
+        if name not in allowed:
+            yield Fault(_join(path, name), _unknown_message(name, path, allowed))
+
+
+def _unknown_message(name: str, path: str, allowed: list[str]) -> str:
+    if path == "spec.rollout" or (path == "spec" and any(word in name.lower() for word in _STEERING)):
+        return (
+            "does not exist: a rollout has no percentage, batch, concurrency, pause or approval setting; "
+            "rollout has only: strategy (Immediate)"
+        )
+    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
+    if near:
+        return f'unknown field; did you mean "{near[0]}"?'
+    return f"unknown field; allowed: {', '.join(allowed)}"
+
+
+def _missing(error: ValidationError, path: str) -> Iterator[Fault]:
+    for name in error.validator_value:
+        if name not in error.instance:
+            yield Fault(_join(path, name), "is missing")
+
+
+def _type(error: ValidationError, path: str) -> Iterator[Fault]:
+    wanted = _TYPES.get(str(error.validator_value), str(error.validator_value))
+    hint = _quote_hint(error.instance) if error.validator_value == "string" else ""
+    yield Fault(path, f"found {type_name(error.instance)}; allowed: {wanted}{hint}")
+
+
+def _quote_hint(value: Any) -> str:
+    if isinstance(value, bool):
+        return ' (YAML reads an unquoted yes, no, on or off as true or false; quote it, such as "no")'
+    if isinstance(value, int | float):
+        return " (YAML reads an unquoted number, or a port mapping such as 22:22, as a number; quote it)"
+    return ""
+
+
+def _choice(error: ValidationError, path: str) -> Iterator[Fault]:
+    allowed = ", ".join(str(each) for each in error.validator_value)
+    yield Fault(path, f"found {_safe(error)}; allowed: {allowed}")
+
+
+def _grammar(error: ValidationError, path: str) -> Iterator[Fault]:
+    allowed = _GRAMMARS.get(error.validator_value, "another form")
+    yield Fault(path, f"found {_safe(error)}; allowed: {allowed}")
+
+
+def _too_long(error: ValidationError, path: str) -> Iterator[Fault]:
+    yield Fault(path, f"has {len(error.instance)} characters; allowed: {error.validator_value}")
+
+
+def _too_many(error: ValidationError, path: str) -> Iterator[Fault]:
+    yield Fault(path, f"has {len(error.instance)} entries; allowed: {error.validator_value}")
+
+
+def _too_few(error: ValidationError, path: str) -> Iterator[Fault]:
+    found = "no entry" if not error.instance else f"{len(error.instance)} entries"
+    yield Fault(path, f"has {found}; needed: at least {error.validator_value}")
+
+
+def _anything_else(error: ValidationError, path: str) -> Iterator[Fault]:
+    yield Fault(path, f"does not fit ({error.validator})")
+
+
+_WORDS: dict[str, Callable[[ValidationError, str], Iterator[Fault]]] = {
+    "additionalProperties": _unknown,
+    "required": _missing,
+    "type": _type,
+    "enum": _choice,
+    "pattern": _grammar,
+    "maxLength": _too_long,
+    "maxItems": _too_many,
+    "maxProperties": _too_many,
+    "minItems": _too_few,
+}
+
+
+def _path(error: ValidationError) -> str:
+    path = ""
+    for part in error.absolute_path:
+        path = f"{path}[{part}]" if isinstance(part, int) else _join(path, str(part))
+    if "propertyNames" in error.absolute_schema_path:
+        path = _join(path, str(error.instance))
+    return path
+
+
+def _join(path: str, name: str) -> str:
+    shown_name = name if names.fits(r"[A-Za-z0-9_./-]{1,80}", name) else shown(name)
+    return f"{path}.{shown_name}" if path else shown_name
+
+
+def _safe(error: ValidationError) -> str:
+    """The value, unless it stands where secrets do (DEP-2)."""
+    if any(part in _WHERE_NO_VALUE_IS_SHOWN for part in error.absolute_path) and error.absolute_path[-1] == "value":
+        return type_name(error.instance)
+    return shown(error.instance)
+
+
+def type_name(value: Any) -> str:
+    """What a person calls the type of a value."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    return {dict: "an object", list: "a list", str: "text"}.get(type(value), type(value).__name__)
+
+
+def shown(value: Any) -> str:
+    """A short text as it was written, quoted; of anything else its type."""
+    if not isinstance(value, str):
+        return type_name(value)
+    cut = value if len(value) <= SHOWN_CHARS else value[:SHOWN_CHARS] + "…"
+    escaped = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" for mark in cut)
+    return f'"{escaped}"'
+
+
+#: Named here so that the door and OpenAPI agree on what a manifest's group is.
+GROUP = wire.API_VERSION

@@ -1,0 +1,55 @@
+"""Whether this process lives, and whether it can serve (OPS-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from celery import current_app
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+#: A check returns a sentence when something is wrong, and nothing when all is well.
+Check = Callable[[], str | None]
+BROKER_SECONDS = 2
+
+_checks: dict[str, Check] = {}
+
+
+def register(name: str, check: Check) -> None:
+    """Add a check to ``/readyz``; apps call this when they are ready."""
+    _checks[name] = check
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers; nothing else is asked."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when all checks pass, else 503 with a sentence for each that doesn't."""
+    faults = {name: fault for name, check in _checks.items() if (fault := _run(check))}
+    return JsonResponse({"ready": not faults, "faults": faults}, status=503 if faults else 200)
+
+
+def _run(check: Check) -> str | None:
+    try:
+        return check()
+    except Exception as error:  # whatever a database or broker raises, the answer is the same
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no details'}"
+
+
+def _database() -> str | None:
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return f"{len(waiting)} migrations are not applied; run manage.py migrate" if waiting else None
+
+
+def _broker() -> str | None:
+    with current_app.connection_for_write() as broker:
+        broker.ensure_connection(max_retries=1, timeout=BROKER_SECONDS)
+    return None
+
+
+register("database", _database)
+register("broker", _broker)
