@@ -83,6 +83,7 @@ OPERATIONS = (
             "Rollouts that run already have frozen their canaries and stay as they are.",
         ],
         offered=lambda device: not device.canary,
+        bulk=True,
     ),
     Operation(
         name="unmark-canary",
@@ -93,6 +94,7 @@ OPERATIONS = (
         run=_set_canary(False),
         consequences=lambda _: ["Rollouts that run already have frozen it as a canary and still wait for it."],
         offered=lambda device: device.canary,
+        bulk=True,
     ),
     Operation(
         name="labels",
@@ -138,6 +140,7 @@ OPERATIONS = (
         run=_forget,
         consequences=_forget_consequences,
         danger=True,
+        bulk=True,
     ),
 )
 

@@ -73,9 +73,8 @@ class DeviceGroupAdmin(ServiceAdmin):
             question="Delete the group {}?",
             run=_delete,
             consequences=lambda group: [
-                f"{show.plural(group.devices.count(), 'device')} lose it; new revisions that allow only this group "
-                "match nothing.",
-                "Rollouts that run keep their frozen set.",
+                f"{show.plural(group.devices.count(), 'device leaves', 'devices leave')} it.",
+                "New revisions that allow only this group match nothing; running rollouts keep their frozen set.",
             ],
             danger=True,
         ),

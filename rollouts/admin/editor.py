@@ -87,7 +87,7 @@ class EditorViews(ServiceAdmin):
                 return self._apply(request, admitted)
             previews = [preview(each, request.user) for each in admitted]
         except ManifestInvalid as refused:
-            return self._write(request, deployment, text, complaints(text, refused.faults))
+            return self._write(request, deployment, text, complaints(text, refused.faults), refused.status)
         except FleetError as error:
             return self._write(request, deployment, text, [Complaint("", str(error))], status=error.status)
         context = self.page_context(request, deployment, manifest=text, previews=previews, title="Preview")
@@ -99,14 +99,13 @@ class EditorViews(ServiceAdmin):
         deployment: Deployment | None,
         text: str,
         faults: Sequence[Complaint] = (),
-        status: int | None = None,
+        status: int = HTTPStatus.OK,
     ) -> HttpResponse:
         cancel = self.link("change", deployment.pk) if deployment else self.link("changelist")
         context = self.page_context(
             request, deployment, manifest=text, faults=faults, cancel=cancel, add=not deployment
         )
-        bad = status or (HTTPStatus.BAD_REQUEST if faults else HTTPStatus.OK)
-        return TemplateResponse(request, "fleet/editor.html", context, status=bad)
+        return TemplateResponse(request, "fleet/editor.html", context, status=status)
 
     def _apply(self, request: HttpRequest, admitted: list[Admitted]) -> HttpResponse:
         with transaction.atomic():  # all documents or none
@@ -154,7 +153,8 @@ def _compare(result: Preview, existing: Deployment, admitted: Admitted, chosen: 
     if result.outcome == "unchanged":
         result.latecomers = sorted(chosen - frozen) if frozen else []
         return
-    result.joining, result.leaving = sorted(chosen - frozen), sorted(frozen - chosen)
+    if chosen:
+        result.joining, result.leaving = sorted(chosen - frozen), sorted(frozen - chosen)
     metadata = {"name": existing.name, "namespace": existing.namespace}
     before = manifest.dump(metadata, spec_of(revision))
     result.difference = manifest.difference(before, manifest.dump(metadata, admitted.manifest.spec))

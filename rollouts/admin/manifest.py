@@ -15,6 +15,7 @@ from rollouts.selectors.matching import spec_of
 
 #: Above this size a fault is shown without its line: finding it would take longer than the reader's patience.
 MAX_LOCATED = 65_536
+_ORDER = ("allowedGroups", "targetSelector", "rollout", "score")
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 EXAMPLE = """\
@@ -50,12 +51,10 @@ def text(deployment: Deployment, revision: Revision) -> str:
 
 def dump(metadata: dict[str, Any], spec: DeploymentSpec) -> str:
     """YAML in the order in which people write a manifest."""
-    manifest = {
-        "apiVersion": API_VERSION,
-        "kind": "Deployment",
-        "metadata": metadata,
-        "spec": msgspec.to_builtins(spec),
-    }
+    built = msgspec.to_builtins(spec)
+    built["rollout"] = {"strategy": spec.rollout.strategy}
+    ordered = {key: built[key] for key in _ORDER if key in built}
+    manifest = {"apiVersion": API_VERSION, "kind": "Deployment", "metadata": metadata, "spec": ordered}
     return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -20,6 +20,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.admin import ModelAdmin
 from unfold.enums import ActionVariant
 
+from fleet.core.adminkit import bulk
 from fleet.core.errors import FleetError
 
 
@@ -37,7 +38,7 @@ class Operation:
 
     ``run`` gets the object, the user and the form's cleaned data, calls one service and returns the sentence that
     tells the user what was done. ``consequences`` are sentences shown before; ``offered`` hides the button when the
-    object's state makes it senseless (the service has the last word).
+    object's state makes it senseless (the service has the last word). A ``bulk`` one is in the list's menu too.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Operation:
     offered: Callable[[Any], bool] = _always
     form: Callable[..., forms.Form] | None = None
     danger: bool = False
+    bulk: bool = False
 
 
 def sentences(error: FleetError) -> list[str]:
@@ -124,6 +126,14 @@ class ServiceAdmin(ReadOnlyAdmin):
         request.current_app = self.admin_site.name  # type: ignore[attr-defined]  # what admin templates reverse with
         frame = {"opts": self.opts, "original": obj, "title": str(obj) if obj else "", "media": self.media}
         return {**self.admin_site.each_context(request), **frame, "model_admin": self, **more}
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """The list's menu: the bulk operations that this user may do."""
+        return {
+            operation.name: (bulk.action(operation), operation.name, operation.label)
+            for operation in self.operations
+            if operation.bulk and request.user.has_perm(operation.permission)
+        }
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None

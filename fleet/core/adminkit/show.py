@@ -61,9 +61,9 @@ def chips(labels: Mapping[str, str], *, limit: int | None = None) -> SafeString:
     return format_html('<span class="hf-chips">{}</span>', text)
 
 
-def names(values: Iterable[str]) -> SafeString:
-    """Plain names as chips."""
-    values = list(values)
+def names(values: Iterable[object]) -> SafeString:
+    """Names (or objects that have one) as chips."""
+    values = [str(value) for value in values]
     if not values:
         return DASH
     return format_html(

@@ -1,0 +1,226 @@
+"""What only a browser can tell: pages stay true by themselves, fit a telephone, can be read, work without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from devices.models import Connectivity
+from rollouts.models import Deployment
+from tests.integration.admin.pages import at
+from tests.integration.rollouts.world import World
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.clause("ADM-1"), pytest.mark.slow]
+
+#: Contrast of every coloured piece with what is behind it, by the formula of WCAG 2. Colours are read through a canvas,
+#: because browsers give them in any notation.
+CONTRAST = """
+() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
+  const behind = (element) => {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement) {
+      layers.unshift(rgba(getComputedStyle(each).backgroundColor));
+    }
+    return layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  };
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, index) => sum + c * [0.2126, 0.7152, 0.0722][index], 0);
+  const shown = [...document.querySelectorAll("#content *")].filter((element) =>
+    !element.closest("[hidden], .hf-hidden, svg, .hf-star, .material-symbols-outlined") && element.checkVisibility() &&
+    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim()));
+  return shown.map((element) => {
+    const back = behind(element);
+    const front = over(rgba(getComputedStyle(element).color), back);
+    const [high, low] = [light(front), light(back)].sort((a, b) => b - a);
+    return [element.className, element.textContent.trim().slice(0, 30), (high + 0.05) / (low + 0.05)];
+  });
+}
+"""
+
+NAMELESS = """
+() => ["input:not([type=hidden])", "textarea", "select"]
+  .flatMap((kind) => [...document.querySelectorAll(`#content ${kind}`)])
+  .filter((field) => field.checkVisibility() && !field.labels?.length && !field.ariaLabel)
+  .map((field) => field.outerHTML)
+"""
+
+
+class Fleet(World):
+    """A world of today, because the server's pages read the real clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from fleet.core import clock  # noqa: PLC0415
+
+        self.now = clock.now()
+
+
+@pytest.fixture
+def rollout(transactional_db: None) -> tuple[Fleet, Deployment]:
+    fleet = Fleet()
+    canary, sick = fleet.device("edge-1", canary=True), fleet.device("edge-2", canary=True)
+    fleet.devices(["edge-3", "edge-4"])
+    fleet.goes(fleet.device("edge-5"), Connectivity.OFFLINE)
+    deployment = fleet.rollout()
+    fleet.says(canary, deployment, "converged")
+    fleet.says(sick, deployment, "failed", "port 8080/tcp is held by grafana")
+    fleet.drain()
+    fleet.evaluate(deployment)
+    return fleet, deployment
+
+
+PAGES: dict[str, tuple[str, bool]] = {
+    "overview": ("index", False),
+    "devices": ("devices_device_changelist", False),
+    "deployments": ("rollouts_deployment_changelist", False),
+    "rollout": ("rollouts_deployment_change", True),
+    "editor": ("rollouts_deployment_edit", True),
+    "confirmation": ("rollouts_deployment_end", True),
+}
+
+
+def _address(server: Any, name: str, deployment: Deployment) -> str:
+    view, takes_object = PAGES[name]
+    return f"{server.url}{at(view, *([deployment.pk] if takes_object else []))}"
+
+
+def test_a_page_follows_its_rollout_without_being_reloaded(
+    live_server: Any,
+    page: Page,
+    complaints: list[str],
+    sign_in: Callable[[Page, str], None],
+    rollout: tuple[Fleet, Deployment],
+) -> None:
+    fleet, deployment = rollout
+    sign_in(page, live_server.url)
+    page.goto(_address(live_server, "rollout", deployment))
+    page.get_by_text("Canary edge-2 failed: port 8080/tcp is held by grafana").first.wait_for()
+    why = page.locator("[data-part=canaries] details").first
+    why.locator("summary").click()
+
+    fleet.says(fleet.revision(deployment).targets.get(device_name="edge-2").device, deployment, "converged")
+    fleet.drain()
+    fleet.evaluate(deployment)
+    page.locator(".hf-headline .hf-badge", has_text="Releasing").wait_for()
+    assert page.locator("[data-part=headline]").get_by_text("offline since").count() == 1
+    assert why.get_attribute("open") is not None  # what the reader opened stays open
+
+
+def test_a_page_that_cannot_refresh_says_so_and_recovers(
+    live_server: Any, page: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
+) -> None:
+    sign_in(page, live_server.url)
+    page.goto(_address(live_server, "rollout", rollout[1]))
+    note = page.locator("[data-live-note]")
+    note.filter(has_text="Live").wait_for()
+    page.route("**/live/**", lambda route: route.abort())
+    note.filter(has_text="Not up to date").wait_for()
+    page.unroute("**/live/**")
+    note.filter(has_text="Live").wait_for()
+
+
+def test_a_page_whose_session_ended_says_so(
+    live_server: Any, page: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
+) -> None:
+    sign_in(page, live_server.url)
+    page.goto(_address(live_server, "rollout", rollout[1]))
+    page.context.clear_cookies()
+    page.locator("[data-live-note]", has_text="signed out").wait_for()
+
+
+def test_a_fault_leads_to_its_line(
+    live_server: Any, page: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
+) -> None:
+    sign_in(page, live_server.url)
+    page.goto(_address(live_server, "editor", rollout[1]))
+    editor = page.get_by_label("Manifest")
+    editor.fill(editor.input_value().replace("image:", "imgae:"))
+    page.get_by_role("button", name="Preview").click()
+    page.locator("#faults [data-line]").first.click()
+    selected = page.evaluate("document.getSelection().toString()")
+    assert selected.strip()
+    assert selected.strip() in editor.input_value()
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(color_scheme=request.param, viewport={"width": 1280, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
+def test_every_text_can_be_read_in_both_themes(
+    live_server: Any, themed: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
+) -> None:
+    sign_in(themed, live_server.url)
+    for name in PAGES:
+        themed.goto(_address(live_server, name, rollout[1]))
+        themed.wait_for_timeout(400)  # colours fade in
+        faint = [found for found in themed.evaluate(CONTRAST) if found[2] < 4.5]
+        assert not faint, (name, faint)
+
+
+@pytest.fixture
+def telephone(chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    yield context.new_page()
+    context.close()
+
+
+def test_pages_fit_a_telephone(
+    live_server: Any, telephone: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
+) -> None:
+    telephone.set_viewport_size({"width": 1280, "height": 900})  # the side bar, for signing in
+    sign_in(telephone, live_server.url)
+    telephone.set_viewport_size({"width": 390, "height": 844})
+    for name in PAGES:
+        telephone.goto(_address(live_server, name, rollout[1]))
+        assert telephone.evaluate("document.documentElement.scrollWidth") <= 390, name
+
+
+def test_pages_can_be_read_without_scripts(
+    live_server: Any,
+    page: Page,
+    chromium: Browser,
+    sign_in: Callable[[Page, str], None],
+    rollout: tuple[Fleet, Deployment],
+) -> None:
+    sign_in(page, live_server.url)
+    context = chromium.new_context(java_script_enabled=False, storage_state=page.context.storage_state())
+    try:
+        plain = context.new_page()
+        plain.goto(_address(live_server, "rollout", rollout[1]))
+        assert plain.get_by_text("Canary edge-2 failed").first.is_visible()
+        plain.get_by_role("link", name="End rollout").click()
+        plain.get_by_role("button", name="End rollout").click()
+        assert plain.locator(".hf-badge", has_text="Cancelled").first.is_visible()
+    finally:
+        context.close()
+
+
+def test_every_field_and_button_has_a_name(
+    live_server: Any, page: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
+) -> None:
+    sign_in(page, live_server.url)
+    for name in (*PAGES, "token"):
+        if name == "token":
+            page.goto(f"{live_server.url}{at('devices_enrolmenttoken_add')}")
+        else:
+            page.goto(_address(live_server, name, rollout[1]))
+        assert page.evaluate(NAMELESS) == [], name
+        assert page.locator("h1, h2").first.is_visible()

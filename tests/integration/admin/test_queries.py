@@ -1,0 +1,116 @@
+"""The number of queries of a page does not depend on how much there is to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from devices.models import DeviceGroup, EnrolmentToken, Heartbeat
+from fleet.core.models import AuditEntry, Event
+from rollouts.models import Observation, Target
+from tests.integration.admin.pages import at
+from tests.integration.rollouts.world import World
+
+pytestmark = [pytest.mark.clause("ADM-1"), pytest.mark.database]
+FEW, MANY = 5, 50
+TARGETS = 10_000
+
+
+def _queries(client: Client, address: str) -> int:
+    client.get(address)  # the session and what is cached per process
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).status_code == 200
+    return len(queries)
+
+
+def _devices(world: World, first: int, last: int) -> None:
+    devices = world.devices([f"edge-{n}" for n in range(first, last)])
+    groups = DeviceGroup.objects.bulk_create(DeviceGroup(name=f"group-{n}") for n in range(first, last))
+    for device, group in zip(devices, groups, strict=True):
+        device.groups.add(group)
+
+
+def _deployments(world: World, first: int, last: int) -> None:
+    for n in range(first, last):
+        world.rollout(world.manifest(f"app-{n}"))
+
+
+def _tokens(world: World, first: int, last: int) -> None:
+    for n in range(first, last):
+        token = EnrolmentToken.objects.create(
+            name=f"token-{n}",
+            token_hash=f"{n:064}",
+            created_at=world.now,
+            expires_at=world.now + timedelta(days=1),
+            use_limit=3,
+        )
+        token.groups.add(world.group(f"group-of-{n}"))
+
+
+def _records(world: World, first: int, last: int) -> None:
+    about = {"at": world.now, "object_kind": "Device", "object_name": "edge-1"}
+    Event.objects.bulk_create(Event(**about, reason="WentOffline", message="x") for _ in range(first, last))
+    AuditEntry.objects.bulk_create(AuditEntry(**about, actor_name="ada", action="x") for _ in range(first, last))
+
+
+@pytest.mark.parametrize(
+    ("view", "fill"),
+    [
+        ("devices_device_changelist", _devices),
+        ("devices_devicegroup_changelist", _devices),
+        ("devices_enrolmenttoken_changelist", _tokens),
+        ("rollouts_deployment_changelist", _deployments),
+        ("core_event_changelist", _records),
+        ("core_auditentry_changelist", _records),
+        ("index", _devices),
+        ("index", _deployments),
+        ("index", _records),
+    ],
+)
+def test_a_list_takes_as_many_queries_for_fifty_as_for_five(
+    administrator: Client, world: World, view: str, fill: Callable[[World, int, int], None]
+) -> None:
+    world.device("always")
+    fill(world, 0, FEW)
+    few = _queries(administrator, at(view))
+    fill(world, FEW, MANY)
+    assert _queries(administrator, at(view)) == few
+
+
+def test_a_devices_page_does_not_depend_on_its_deployments(administrator: Client, world: World) -> None:
+    device = world.device("edge-1")
+    _deployments(world, 0, FEW)
+    few = _queries(administrator, at("devices_device_change", device.pk))
+    _deployments(world, FEW, MANY)
+    assert _queries(administrator, at("devices_device_change", device.pk)) == few
+
+
+def test_the_rollout_view_of_ten_thousand_targets_is_as_cheap_as_of_five(administrator: Client, world: World) -> None:
+    small = world.devices([f"small-{n}" for n in range(FEW)], role="small")
+    large = world.devices([f"large-{n}" for n in range(TARGETS)], role="large")
+    taken = {}
+    for name, devices in (("small", small), ("large", large)):
+        deployment = world.rollout(world.manifest(name, role=name))
+        Observation.objects.bulk_create(
+            Observation(
+                device=device,
+                deployment_uid=deployment.uid,
+                revision=1,
+                state="progressing",
+                reported_at=world.now,
+                images={"api": "sha256:1"},
+            )
+            for device in devices
+        )
+        address = at("rollouts_deployment_live", deployment.pk)
+        taken[name] = [_queries(administrator, f"{address}{query}") for query in ("", "?state=offline", "?find=9")]
+        size = len(administrator.get(address).content)
+        assert size < 200_000
+    assert Target.objects.filter(revision__deployment__name="large").count() == TARGETS
+    assert taken["large"] == taken["small"]
+    assert Heartbeat.objects.count() == TARGETS + FEW
