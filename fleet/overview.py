@@ -61,7 +61,7 @@ class Silence:
 def dropped(silence: Silence) -> bool:
     """Whether so many devices fell silent at once that it is no single device's matter (E5)."""
     enough = silence.newly_silent >= DROP_SHARE * silence.reporting_once
-    return enough and silence.newly_silent >= min(DROP_LEAST, silence.reporting_once)
+    return enough and silence.newly_silent >= max(1, min(DROP_LEAST, silence.reporting_once))
 
 
 def _devices() -> dict[str, Any]:

@@ -162,7 +162,7 @@ class DeviceAdmin(ServiceAdmin):
     search_fields = ("name", "os", "agent_version", "labels")
     search_help_text = "Search by device id, label, operating system or version"
     empty_title = "No device has enrolled yet"
-    empty_text = "Create an enrolment token; the page that shows it has the command to run on the device."
+    empty_text = "An administrator creates an enrolment token; its page has the command to run on the device."
     empty_template = "fleet/no_devices.html"
 
     def get_queryset(self, request: HttpRequest) -> Any:

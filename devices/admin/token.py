@@ -105,7 +105,7 @@ class EnrolmentTokenAdmin(ServiceAdmin):
         return TemplateResponse(request, "fleet/create.html", context, status=error.status if error else HTTPStatus.OK)
 
     def _created(self, request: HttpRequest, cleaned: dict[str, Any]) -> HttpResponse:
-        """The only page that ever has the token: not stored, not cached, not in a session."""
+        """The only page that ever has the token; the admin lets no page be cached, and no session keeps it."""
         token, secret = services.token_create(
             name=cleaned["name"],
             expires_at=cleaned["expires_at"],
@@ -116,9 +116,7 @@ class EnrolmentTokenAdmin(ServiceAdmin):
         )
         server = request.build_absolute_uri("/").rstrip("/")
         context = self.page_context(request, token, token=token, secret=secret, server=server)
-        response = TemplateResponse(request, "fleet/token_created.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        return TemplateResponse(request, "fleet/token_created.html", context)
 
     def detail_context(self, request: HttpRequest, obj: EnrolmentToken) -> dict[str, Any]:
         return {

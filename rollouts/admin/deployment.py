@@ -189,6 +189,4 @@ class DeploymentAdmin(EditorViews, ServiceAdmin):
     def live(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The changing parts alone."""
         obj = self.found(request, object_id)
-        response = TemplateResponse(request, "fleet/rollout_parts.html", self.detail_context(request, obj))
-        response["Cache-Control"] = "no-store"
-        return response
+        return TemplateResponse(request, "fleet/rollout_parts.html", self.detail_context(request, obj))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from agent.wire.messages import DeploymentState
 from fleet.core.adminkit import show
@@ -75,7 +75,7 @@ def images(digests: dict[str, str] | None) -> SafeString:
     return format_html(
         '<span class="hf-small">{}</span>',
         format_html_join(
-            format_html("<br>"), '<span class="hf-nowrap" title="{1}">{0} <span class="hf-mono">{2}</span></span>', rows
+            mark_safe("<br>"), '<span class="hf-nowrap" title="{1}">{0} <span class="hf-mono">{2}</span></span>', rows
         ),
     )
 

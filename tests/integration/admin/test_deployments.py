@@ -11,6 +11,7 @@ from django.test import Client
 
 from devices.models import Connectivity
 from fleet.core.models import AuditEntry
+from rollouts import services
 from rollouts.models import Deployment, Phase, Revision, Target
 from tests.integration.admin.pages import at, buttons, rows, words
 from tests.integration.rollouts.world import World
@@ -245,7 +246,7 @@ def test_the_live_part_is_only_what_changes(viewer: Client, world: World) -> Non
     world.device("edge-1")
     deployment = world.rollout()
     page = viewer.get(at("rollouts_deployment_live", deployment.pk))
-    assert page["Cache-Control"] == "no-store"
+    assert "no-store" in page["Cache-Control"]
     html = page.content.decode()
     assert "<html" not in html
     for part in ("headline", "latecomers", "canaries", "targets", "revisions"):
@@ -265,8 +266,7 @@ def test_latecomers_are_named_with_the_button_that_includes_them(
     world.device("edge-1")
     deployment = world.rollout()
     world.device("edge-2")
-    world.later(minutes=2)
-    world.evaluate(deployment)
+    services.count_latecomers()
     retarget = at("rollouts_deployment_retarget", deployment.pk)
     page = _view(operator, deployment)
     assert "1 latecomer" in words(page)

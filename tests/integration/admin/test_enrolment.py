@@ -25,7 +25,7 @@ def _create(administrator: Client, **fields: object) -> str:
     """The token that the page shows."""
     page = administrator.post(at(ADD), {"name": "pilot", "days": 7, "use_limit": 1, "labels": "", **fields})
     (secret,) = re.findall(r'id="secret">([^<]+)<', page.content.decode())
-    assert page["Cache-Control"] == "no-store"
+    assert "no-store" in page["Cache-Control"]
     return str(secret)
 
 
@@ -126,5 +126,5 @@ def test_a_group_that_goes_leaves_its_devices(administrator: Client, world: Worl
 @pytest.mark.parametrize("name", ["Berlin", "a b", "-x", "x" * 300])
 def test_a_group_that_no_manifest_could_name_is_refused(administrator: Client, name: str) -> None:
     page = administrator.post(at("devices_devicegroup_add"), {"name": name})
-    assert page.status_code in (200, 400)
+    assert page.status_code in (200, 422)
     assert not DeviceGroup.objects.exists()
