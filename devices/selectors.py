@@ -1,0 +1,43 @@
+"""Reads about devices that are more than a get."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, QuerySet
+
+from devices.models import Connectivity, Device, Heartbeat, ReportInbox
+
+
+class Candidate(NamedTuple):
+    """A device as far as a selector looks at it."""
+
+    id: int
+    name: str
+    uid: UUID
+    canary: bool
+    labels: dict[str, str]
+
+
+def candidates() -> list[Candidate]:
+    """All enrolled devices, in the order of their ids: one query."""
+    rows = Device.objects.order_by("id").values_list("id", "name", "uid", "canary", "labels")
+    return [Candidate(*row) for row in rows.iterator(chunk_size=5000)]
+
+
+def devices_overview() -> QuerySet[Device]:
+    """Devices with their heartbeat and groups, for lists: two queries whatever their number."""
+    return Device.objects.select_related("heartbeat").prefetch_related("groups")
+
+
+def connectivity_counts() -> dict[str, int]:
+    """How many devices are in each state of connectivity, zeros included: one query."""
+    found = dict(Heartbeat.objects.values_list("connectivity").annotate(number=Count("pk")))
+    return {state.value: found.get(state.value, 0) for state in Connectivity}
+
+
+def has_unread_reports(device_ids: list[int], kind: str) -> set[int]:
+    """Which of these devices have a report of this kind that was not taken in yet: one query."""
+    rows = ReportInbox.objects.filter(device_id__in=device_ids, kind=kind)
+    return set(rows.values_list("device_id", flat=True))
