@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -23,8 +22,3 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-
-def utc(seconds: float) -> str:
-    """Unix seconds as people read them: ``2026-12-01 14:02:03 UTC``."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

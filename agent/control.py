@@ -45,6 +45,10 @@ class ControlError(Exception):
         self.retry_after = retry_after
 
 
+class Unreachable(ControlError):
+    """No answer at all."""
+
+
 class Unauthorised(ControlError):
     """The control plane does not accept this device's credential (any more)."""
 
@@ -135,7 +139,7 @@ class ControlPlane:
             ) as response:
                 return _checked(response, _limited(response))
         except (requests.RequestException, OSError) as error:
-            raise ControlError(f"{self._url} cannot be reached: {_reason(error)}") from None
+            raise Unreachable(f"{self._url} cannot be reached: {_reason(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.control import ControlError, ControlPlane
+from agent.control import ControlError, ControlPlane, Unreachable
 from agent.ledger import Ledger
 from agent.store import Identity, KeptDesired, Store
 from agent.wire import rules
@@ -108,6 +108,8 @@ class Desired:
                 self._store.save_document(hash_, control.document(hash_))
             except ControlError as error:
                 self._complaints[hash_] = str(error)
+                if isinstance(error, Unreachable) or error.retry_after:
+                    raise
         if missing:
             self._load_documents()
         if self._kept and not self._hashes() - self._documents.keys():

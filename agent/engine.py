@@ -34,12 +34,12 @@ class Attempts:
         self.failures, self.error, self.due = 0, None, due
 
     def failed(self, error: ControlError, now: float, dice: random.Random) -> None:
-        """Later and later, between half and the whole pause; never before the server's ``Retry-After``."""
+        """Later and later, each time between half of the pause and all of it."""
         longest = LONGEST_UNAUTHORISED_PAUSE_SECONDS if isinstance(error, Unauthorised) else LONGEST_PAUSE_SECONDS
         pause = min(self.base_seconds * 2.0 ** min(self.failures, 20), longest)
         self.failures += 1
         self.error = error
-        self.due = now + max(pause * dice.uniform(0.5, 1.0), error.retry_after)
+        self.due = now + pause * dice.uniform(0.5, 1.0)
 
 
 class Engine:
@@ -95,7 +95,10 @@ class Engine:
         except ControlError as error:
             if not attempts.failures:
                 logger.warning("control plane: %s", error)
-            attempts.failed(error, self._clock.monotonic(), self._dice)
+            now = self._clock.monotonic()
+            attempts.failed(error, now, self._dice)
+            for every in (self._poll, self._report):  # the server asks for quiet, not for another kind of call
+                every.due = max(every.due, now + error.retry_after) if error.retry_after else every.due
             if isinstance(error, Unauthorised):
                 self._rejected_credential = credential
 
@@ -104,7 +107,7 @@ class Engine:
         last = self._agent.outbox.last_sent()
         if self._report.failures or self._agent.outbox.has_news() or last is None:
             return self._report.due
-        return last + self._timing.heartbeat_seconds
+        return max(self._report.due, last + self._timing.heartbeat_seconds)
 
     def _notice_new_credential(self) -> None:
         """Somebody enrolled this device again: no need to wait for the back-off's end (E3)."""

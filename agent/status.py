@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent.clock import utc
 from agent.wire.messages import DeploymentState, Problem
+from agent.wording import utc
 
 
 class DeploymentLine(msgspec.Struct, frozen=True):

@@ -5,9 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.support import needs
+from tests.support.podman import containers, free_port, own_containers, shared_containers
 from tests.support.processes import celery_worker, chromium, control_plane, page, redis_server
 
-__all__ = ["celery_worker", "chromium", "control_plane", "page", "redis_server"]
+__all__ = [
+    "celery_worker",
+    "chromium",
+    "containers",
+    "control_plane",
+    "free_port",
+    "own_containers",
+    "page",
+    "redis_server",
+    "shared_containers",
+]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from agent.clock import utc
 from agent.reconcile import labels
 from agent.reconcile.memory import Failure, Memory
 from agent.reconcile.wanted import Wanted, WantedContainer
 from agent.runtime.base import Container, State
 from agent.wire.messages import DeploymentState
+from agent.wording import utc
 
 STOP_SECONDS = 30
 #: How long a state that should pass by itself may last before the container is replaced by force (P6).
@@ -280,7 +280,8 @@ def _passing(wanted: WantedContainer, current: Container, look: _Look) -> _Findi
     since = look.memory.unsteady.get(current.id, look.now)
     if look.now - since >= limit:
         return _replace(wanted, current, f"container {wanted.name} is replaced, it was {current.state}")
-    return _Finding(wanted, waits=f"container {wanted.name} is {current.state}", again_in=LOST_SECONDS)
+    what = "has just ended" if current.state is State.LOST else f"is {current.state}"
+    return _Finding(wanted, waits=f"container {wanted.name} {what}", again_in=LOOK_AGAIN_SECONDS)
 
 
 def _log(container: Container) -> str:

@@ -6,13 +6,14 @@ import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from agent.clock import Clock, utc
+from agent.clock import Clock
 from agent.reconcile import labels
 from agent.reconcile.labels import Owner
 from agent.reconcile.memory import Memory, Pull
 from agent.reconcile.wanted import Wanted, WantedContainer
 from agent.runtime.base import Container, Host, ImageUnavailable, Listener, Runtime, State
 from agent.wire.ports import PortMapping
+from agent.wording import utc
 
 FIRST_RETRY_SECONDS = 10.0
 LONGEST_RETRY_SECONDS = 600.0

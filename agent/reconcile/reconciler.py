@@ -156,7 +156,7 @@ class Reconciler:
     ) -> Verdict:
         def announce(message: str) -> None:
             if not quiet:
-                self._ledger.announce(assignment.uid, assignment.revision, message)
+                self._ledger.announce(assignment.uid, self._revision(assignment), message)
 
         try:
             if assignment.remove:
@@ -170,10 +170,13 @@ class Reconciler:
             return Verdict(DeploymentState.FAILED, f"unexpected error in the agent: {type(error).__name__}: {error}")
 
     def _note(self, assignment: Assignment, verdict: Verdict) -> None:
+        revision = self._revision(assignment)
+        self._ledger.record(assignment.uid, revision, verdict.state, verdict.message, verdict.images)
+
+    def _revision(self, assignment: Assignment) -> int:
         """A removal is said of the revision that was there."""
         known = self._ledger.entry(assignment.uid)
-        revision = known.revision if assignment.remove and known else assignment.revision
-        self._ledger.record(assignment.uid, revision, verdict.state, verdict.message, verdict.images)
+        return known.revision if assignment.remove and known else assignment.revision
 
     def _look_again(self, uid: str, verdict: Verdict) -> None:
         """After what the verdict waits for; at once when a pass came by while this one was at work."""

@@ -1,0 +1,198 @@
+"""A control plane in memory that speaks the production HTTP contract, for tests of the agent alone."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgspec
+
+from agent.wire import canonical
+from agent.wire.manifest import PodmanService, PodmanV0
+from agent.wire.messages import (
+    DEPLOYMENT_KIND,
+    DeploymentDocument,
+    DeploymentReport,
+    DesiredItem,
+    DesiredState,
+    EnrolReply,
+    EnrolRequest,
+    Report,
+    ReportReply,
+)
+
+UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+PREFIX = "/api/agent/v1"
+
+
+@dataclass
+class FakeControlPlane:
+    """One device's desired state and reports. What a test sets takes effect at the next call of the agent."""
+
+    device: str = "edge-1"
+    uid: str = UID
+    token: str = "enrol-me"
+    credential: str = "credential-1"
+    epoch: int = 1
+    version: int = 0
+    items: dict[str, DesiredItem] = field(default_factory=dict)
+    documents: dict[str, bytes] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+    calls: list[tuple[str, int]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    #: Every call is answered with this status (and ``retry_after``) instead.
+    refuse_with: int = 0
+    retry_after: str = ""
+    #: Reports are taken in, and the connection is closed without an answer.
+    lose_replies: bool = False
+
+    def __enter__(self) -> FakeControlPlane:
+        fake = self
+
+        class Handler(_Handler):
+            control = fake
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def want(self, uid: str, score: PodmanV0, *, revision: int = 1, name: str = "analysis-api", **more: Any) -> str:
+        """The device shall have this deployment; the document's hash."""
+        document = DeploymentDocument(uid=uid, namespace="default", name=name, revision=revision, score=score, **more)
+        data = canonical.encode(document)
+        hash_ = hashlib.sha256(data).hexdigest()
+        self.documents[hash_] = data
+        self._put(DesiredItem(kind=DEPLOYMENT_KIND, key=uid, version=self.version + 1, hash=hash_))
+        return hash_
+
+    def remove(self, uid: str) -> None:
+        """The device shall prove that it no longer has this deployment."""
+        self._put(DesiredItem(kind=DEPLOYMENT_KIND, key=uid, version=self.version + 1, remove=True))
+
+    def drop(self, uid: str) -> None:
+        """The deployment is not mentioned any more."""
+        del self.items[uid]
+        self.version += 1
+
+    def state(self) -> DesiredState:
+        return DesiredState(
+            device=self.device, uid=self.uid, version=self.version, epoch=self.epoch, items=list(self.items.values())
+        )
+
+    def last(self, uid: str) -> DeploymentReport:
+        """What the newest report says of a deployment."""
+        newest = max(self.reports, key=lambda report: report.sequence)
+        return next(item for item in newest.deployments if item.uid == uid)
+
+    def says(self, uid: str, state: str) -> bool:
+        """Whether the newest report has this deployment in this state."""
+        return any(
+            item.uid == uid and item.state == state for report in self.reports[-1:] for item in report.deployments
+        )
+
+    def reports_of(self, uid: str) -> list[DeploymentReport]:
+        """What was said of a deployment, oldest first."""
+        return [item for report in self.reports for item in report.deployments if item.uid == uid]
+
+    def _put(self, item: DesiredItem) -> None:
+        self.items[item.key] = item
+        self.version = item.version
+
+
+class _Handler(BaseHTTPRequestHandler):
+    control: FakeControlPlane
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if not self._may_go_on():
+            return
+        path = self.path.removeprefix(PREFIX)
+        if path == "/desired":
+            self._desired()
+        elif path.startswith("/documents/") and path.rpartition("/")[2] in self.control.documents:
+            self._answer(200, self.control.documents[path.rpartition("/")[2]])
+        else:
+            self._problem(404, "there is no such document")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == f"{PREFIX}/enroll":
+            self._enrol(msgspec.json.decode(body, type=EnrolRequest))
+        elif self._may_go_on():
+            self._report(msgspec.json.decode(body, type=Report))
+
+    def _enrol(self, request: EnrolRequest) -> None:
+        if request.token != self.control.token:
+            self._problem(403, "the enrolment token is expired or used up")
+            return
+        reply = EnrolReply(device=request.device, uid=self.control.uid, credential=self.control.credential)
+        self._answer(201, msgspec.json.encode(reply))
+
+    def _desired(self) -> None:
+        etag = f'"{self.control.epoch}.{self.control.version}"'
+        if self.headers.get("If-None-Match") == etag:
+            self._answer(304, b"", etag)
+        else:
+            self._answer(200, msgspec.json.encode(self.control.state()), etag)
+
+    def _report(self, report: Report) -> None:
+        known = max((old.sequence for old in self.control.reports), default=0)
+        if report.sequence > known:
+            self.control.reports.append(report)
+        if self.control.lose_replies:
+            self.control.calls.append((self.path, 0))
+            self.close_connection = True
+            self.connection.close()
+            return
+        reply = ReportReply(
+            sequence=report.sequence, resume_after=max(known, report.sequence), notices=self.control.notices
+        )
+        self._answer(200, msgspec.json.encode(reply))
+
+    def _may_go_on(self) -> bool:
+        if self.control.refuse_with:
+            self._problem(self.control.refuse_with, "come back later")
+            return False
+        if self.headers.get("Authorization") != f"Bearer {self.control.credential}":
+            self._problem(401, "the credential is not known")
+            return False
+        return True
+
+    def _problem(self, status: int, detail: str) -> None:
+        self._answer(status, msgspec.json.encode({"title": "Refused", "status": status, "detail": detail}))
+
+    def _answer(self, status: int, body: bytes, etag: str = "") -> None:
+        self.control.calls.append((self.path, status))
+        self.send_response(status)
+        if etag:
+            self.send_header("ETag", etag)
+        if self.control.retry_after:
+            self.send_header("Retry-After", self.control.retry_after)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Quiet."""
+
+
+def service(name: str, image: str, **fields: Any) -> PodmanService:
+    return PodmanService(name=name, image=image, **fields)
+
+
+def score(*services: PodmanService, init: PodmanService | None = None) -> PodmanV0:
+    return PodmanV0(services=list(services), init_container=init)

@@ -1,0 +1,90 @@
+"""A real Podman and a real registry for the whole run, with a few images; fixtures for agent tests."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from demo.podman import IsolatedPodman
+from demo.registry import LoopbackRegistry
+from tests.support.needs import need, need_root
+
+STAYS = ["sh", "-c", "trap 'exit 0' TERM; echo up; sleep 3600 & wait"]
+IMAGES = {
+    "service": STAYS,
+    "stubborn": ["sh", "-c", "trap '' TERM; while true; do sleep 1; done"],
+    "done": ["sh", "-c", "echo migrated"],
+    "broken": ["sh", "-c", "echo cannot reach the database; exit 3"],
+    "crashing": ["sh", "-c", "echo out of luck; sleep 0.2; exit 4"],
+    "slow": ["sh", "-c", "sleep 3600"],
+    # Fails until somebody puts a file into the volume at /data.
+    "careful": ["sh", "-c", "echo looked; test -e /data/ready"],
+}
+
+
+@dataclass(frozen=True)
+class Containers:
+    """Podman, its registry, and the images that both know: ``image("done")`` is pinned, ``tag("done")`` is not."""
+
+    podman: IsolatedPodman
+    registry: LoopbackRegistry
+    digests: dict[str, str]
+
+    def tag(self, name: str) -> str:
+        return f"{self.registry.address}/{name}:1"
+
+    def image(self, name: str) -> str:
+        return f"{self.registry.address}/{name}@{self.digests[name]}"
+
+
+@contextlib.contextmanager
+def start_containers() -> Iterator[Containers]:
+    """A Podman without any image, beside a registry that has all of :data:`IMAGES`."""
+    need("podman", "runc", "docker-registry", "busybox")
+    need_root("Podman of the tests runs containers with a network of their own")
+    with contextlib.ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="fleet-", dir="/tmp"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        registry = stack.enter_context(LoopbackRegistry(folder / "registry"))
+        podman = stack.enter_context(IsolatedPodman(folder / "podman", insecure_registries=[registry.address]))
+        digests = {}
+        for name, command in IMAGES.items():
+            podman.build(f"{registry.address}/{name}:1", command=command)
+            digests[name] = podman.push(f"{registry.address}/{name}:1")
+        podman.cli("rmi", "--all", "--force")
+        yield Containers(podman, registry, digests)
+
+
+@pytest.fixture(scope="session")
+def shared_containers() -> Iterator[Containers]:
+    with start_containers() as started:
+        yield started
+
+
+@pytest.fixture
+def containers(shared_containers: Containers) -> Iterator[Containers]:
+    """The run's Podman, emptied of containers after the test; pulled images stay."""
+    yield shared_containers
+    shared_containers.podman.cli("rm", "--all", "--force", "--time", "0")
+
+
+@pytest.fixture
+def own_containers() -> Iterator[Containers]:
+    """A Podman for this test alone, which may kill it or let it lose its power."""
+    with start_containers() as started:
+        yield started
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A host port that nobody holds."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,400 @@
+"""The plan as a pure function: any containers that may be found lead to what is wanted, in a few steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.reconcile import labels
+from agent.reconcile.labels import Owner
+from agent.reconcile.memory import Memory
+from agent.reconcile.plan import STUCK_SECONDS, Create, Plan, Remove, Seen, Settings, Start, Unpause, plan
+from agent.reconcile.wanted import Wanted, resolve
+from agent.runtime.base import Container, State
+from agent.wire.manifest import EnvVar, PodmanV0
+from agent.wire.messages import DeploymentDocument, DeploymentState
+from tests.support.fake_control import score, service
+
+NOW = 1_796_000_000.0
+OWNER = Owner("device-uid", b"k" * 32)
+SETTINGS = Settings(settle_seconds=10)
+MIGRATE = service("migrate", "r.example/migrate:1")
+API = service("api", "r.example/api:1", ports=["8080:80"])
+WEB = service("web", "r.example/web:1", ports=["8081:80"])
+JOB = service("job", "r.example/job:1", restart_policy="on-failure:3")
+
+
+def wanted(data: PodmanV0, **pins: str) -> Wanted:
+    images = {reference.replace("_", "/"): digest for reference, digest in pins.items()}
+    return resolve(
+        DeploymentDocument(uid="u1", namespace="lab", name="app", revision=1, score=data, images=images), OWNER
+    )
+
+
+def running_as_wanted(target: Wanted) -> list[Container]:
+    """What is there when all is well."""
+    found = []
+    for number, item in enumerate(target.containers):
+        is_init = item.role == labels.INIT
+        found.append(
+            Container(
+                id=f"id-{number}",
+                name=item.name,
+                state=State.EXITED if is_init else State.RUNNING,
+                image_id=f"image-{item.name}",
+                labels=dict(item.spec.labels),
+                ports=item.spec.ports,
+                started_at=NOW - 100,
+                finished_at=NOW - 90 if is_init else 0.0,
+            )
+        )
+    return found
+
+
+def digests(containers: list[Container]) -> dict[str, tuple[str, ...]]:
+    return {c.image_id: (f"sha256:{c.image_id}",) for c in containers}
+
+
+def look(target: Wanted, containers: list[Container], memory: Memory | None = None, **options: object) -> Plan:
+    seen = Seen(tuple(containers), digests(containers))
+    now = options.pop("now", NOW)
+    return plan(target, seen, memory or Memory(), options.pop("settings", SETTINGS), now=now, **options)  # type: ignore[arg-type]
+
+
+def changed(containers: list[Container], name: str, **changes: object) -> list[Container]:
+    return [replace(c, **changes) if c.name == name else c for c in containers]  # type: ignore[arg-type]
+
+
+@pytest.mark.clause("AGT-6")
+def test_all_well_is_converged_and_needs_nothing():
+    target = wanted(score(API, init=MIGRATE))
+    result = look(target, running_as_wanted(target))
+    assert result.steps == ()
+    assert result.verdict.state is DeploymentState.CONVERGED
+    assert result.verdict.images == {"migrate": "sha256:image-migrate", "api": "sha256:image-api"}
+
+
+@pytest.mark.clause("AGT-2")
+def test_the_init_container_goes_first_and_alone():
+    target = wanted(score(API, init=MIGRATE))
+    result = look(target, [])
+    assert result.steps == (Create(target.init),)
+    assert [item.name for item in result.coming] == ["migrate", "api"], "the preflight must know of both"
+
+
+@pytest.mark.clause("AGT-3")
+@pytest.mark.case("P5")
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"state": State.CREATED, "finished_at": 0.0},
+        {"state": State.CREATED},
+        {"state": State.EXITED, "started_at": NOW - 50, "finished_at": NOW - 60},
+        {"state": State.EXITED, "started_at": 0.0, "finished_at": 0.0},
+    ],
+    ids=["power loss before its end", "power loss in a second run", "finished before started", "never ran"],
+)
+def test_an_init_that_only_looks_finished_runs_again(found: dict[str, object]):
+    target = wanted(score(API, init=MIGRATE))
+    containers = changed(running_as_wanted(target), "migrate", **found)
+    result = look(target, containers)
+    assert result.steps == (Remove("id-0", "migrate"), Create(target.init))
+    assert result.verdict.state is DeploymentState.PROGRESSING
+
+
+@pytest.mark.clause("AGT-3")
+def test_a_live_init_of_the_right_hash_is_adopted():
+    target = wanted(score(API, init=MIGRATE))
+    containers = changed(running_as_wanted(target)[:1], "migrate", state=State.RUNNING, finished_at=0.0)
+    result = look(target, containers)
+    assert result.steps == ()
+    assert result.verdict.message == "init container migrate runs since 2026-11-30 00:51:40 UTC"
+
+
+@pytest.mark.clause("AGT-3")
+def test_any_field_of_the_score_runs_the_init_again_but_keeps_other_services():
+    before = wanted(score(API, WEB, init=MIGRATE))
+    after = wanted(score(API, service("web", "r.example/web:2", ports=["8081:80"]), init=MIGRATE))
+    containers = running_as_wanted(before)
+    result = look(after, containers)
+    assert result.steps == (Remove("id-0", "migrate"), Create(after.init))
+
+    migrated = [running_as_wanted(after)[0], *containers[1:]]
+    result = look(after, migrated)
+    assert result.steps == (Remove("id-2", "web"), Create(after.services[1])), "api keeps running"
+
+
+@pytest.mark.clause("AGT-2")
+def test_a_failed_init_is_said_first_and_tried_again_at_the_next_pass():
+    target = wanted(score(API, init=MIGRATE))
+    failed = changed(running_as_wanted(target), "migrate", exit_code=3, log="no route to database")
+    first = look(target, failed, retry=True)
+    assert first.steps == ()
+    assert first.verdict.state is DeploymentState.FAILED
+    assert first.verdict.message == "init container migrate failed with exit code 3: no route to database"
+
+    second_look = look(target, failed, first.memory)
+    assert second_look.steps == (), "only a regular pass tries again"
+
+    next_pass = look(target, failed, first.memory, retry=True)
+    assert next_pass.steps == (Remove("id-0", "migrate"), Create(target.init))
+    assert next_pass.verdict.state is DeploymentState.FAILED, "still failed until it succeeds"
+
+    well = look(target, running_as_wanted(target), next_pass.memory)
+    assert well.verdict.state is DeploymentState.CONVERGED
+
+
+@pytest.mark.clause("AGT-2")
+def test_an_init_has_a_time_limit_only_where_the_device_sets_one():
+    target = wanted(score(API, init=MIGRATE))
+    live = changed(running_as_wanted(target)[:1], "migrate", state=State.RUNNING, finished_at=0.0)
+    assert look(target, live).steps == ()
+    limited = look(target, live, settings=Settings(init_timeout_seconds=60))
+    assert limited.steps == (Remove("id-0", "migrate"),)
+    assert limited.verdict.message == "init container migrate did not end within 60 s"
+    assert look(target, [], limited.memory).steps == (), "held until the next pass"
+    assert look(target, [], limited.memory, retry=True).steps == (Create(target.init),)
+
+
+@pytest.mark.clause("AGT-3")
+def test_an_init_taken_out_of_the_score_is_removed():
+    before, after = wanted(score(API, init=MIGRATE)), wanted(score(API))
+    assert look(after, running_as_wanted(before)).steps == (Remove("id-0", "migrate"),)
+
+
+@pytest.mark.clause("AGT-4")
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"image": "r.example/api:2"},
+        {"ports": ["8082:80"]},
+        {"env": [EnvVar("A", "1")]},
+        {"restart_policy": "always"},
+    ],
+)
+def test_a_change_of_one_service_replaces_that_one_only(other: dict[str, object]):
+    before = wanted(score(API, WEB))
+    fields = {"name": "api", "image": "r.example/api:1", "ports": ["8080:80"], **other}
+    after = wanted(score(service(**fields), WEB))  # type: ignore[arg-type]
+    assert look(after, running_as_wanted(before)).steps == (Remove("id-0", "api"), Create(after.services[0]))
+
+
+@pytest.mark.clause("AGT-4")
+def test_services_that_left_the_score_are_removed():
+    before, after = wanted(score(API, WEB)), wanted(score(API))
+    result = look(after, running_as_wanted(before))
+    assert result.steps == (Remove("id-1", "web"),)
+
+
+@pytest.mark.clause("AGT-4")
+def test_a_port_that_moves_between_services_is_free_before_it_is_taken():
+    before = wanted(score(API, WEB))
+    swapped = wanted(score(service("api", API.image, ports=["8081:80"]), service("web", WEB.image, ports=["8080:80"])))
+    kinds = [type(step).__name__ for step in look(swapped, running_as_wanted(before)).steps]
+    assert kinds == ["Remove", "Remove", "Create", "Create"]
+
+
+@pytest.mark.clause("AGT-7")
+@pytest.mark.case("P2")
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"state": State.PAUSED}, Unpause("id-0", "api")),
+        ({"state": State.CREATED, "started_at": 0.0}, Start("id-0", "api")),
+        ({"state": State.EXITED, "exit_code": 0, "finished_at": NOW - 1}, Start("id-0", "api")),
+        ({"state": State.EXITED, "exit_code": 137, "finished_at": NOW - 1}, Start("id-0", "api")),
+    ],
+)
+def test_drift_is_repaired(found: dict[str, object], expected: object):
+    target = wanted(score(API))
+    result = look(target, changed(running_as_wanted(target), "api", **found))
+    assert result.steps == (expected,)
+    assert result.verdict.state is DeploymentState.PROGRESSING
+
+
+@pytest.mark.clause("AGT-6")
+def test_converged_needs_the_settle_time():
+    target = wanted(score(API))
+    young = changed(running_as_wanted(target), "api", started_at=NOW - 9)
+    result = look(target, young)
+    assert result.verdict.state is DeploymentState.PROGRESSING
+    assert result.verdict.message == "service api must stay up for 10 s, started 2026-11-30 00:53:11 UTC"
+    assert result.verdict.again_in == pytest.approx(1)
+    assert look(target, young, now=NOW + 1).verdict.state is DeploymentState.CONVERGED
+
+
+@pytest.mark.clause("AGT-6")
+@pytest.mark.case("P11")
+def test_a_restart_inside_the_settle_time_is_a_failure_until_it_stays_up():
+    target = wanted(score(API))
+    crashed = changed(running_as_wanted(target), "api", started_at=NOW - 1, restarts=3, exit_code=4, log="out of luck")
+    result = look(target, crashed)
+    assert result.verdict.state is DeploymentState.FAILED
+    assert result.verdict.message == "service api restarted 3 times, last exit code 4: out of luck"
+    starting = changed(crashed, "api", restarts=0, exit_code=0)
+    assert look(target, starting, result.memory).verdict.state is DeploymentState.FAILED, "not proven yet"
+    assert look(target, crashed, result.memory, now=NOW + 20).verdict.state is DeploymentState.CONVERGED
+
+
+@pytest.mark.clause("AGT-6")
+def test_a_clock_that_was_set_back_withdraws_nothing():
+    target = wanted(score(API))
+    assert look(target, running_as_wanted(target), now=NOW - 86_400).verdict.state is DeploymentState.CONVERGED
+
+
+@pytest.mark.clause("AGT-6")
+@pytest.mark.parametrize(
+    ("health", "state"),
+    [
+        ("healthy", DeploymentState.CONVERGED),
+        ("starting", DeploymentState.PROGRESSING),
+        ("unhealthy", DeploymentState.FAILED),
+    ],
+)
+def test_converged_needs_the_image_s_health_check(health: str, state: DeploymentState):
+    target = wanted(score(API))
+    assert look(target, changed(running_as_wanted(target), "api", health=health)).verdict.state is state
+
+
+@pytest.mark.clause("AGT-6")
+def test_a_service_that_may_end_counts_as_completed_and_stays_ended():
+    target = wanted(score(JOB))
+    ended = changed(running_as_wanted(target), "job", state=State.EXITED, finished_at=NOW - 5)
+    for retry in (False, True):
+        result = look(target, ended, retry=retry)
+        assert result.steps == ()
+        assert result.verdict.state is DeploymentState.CONVERGED
+
+
+@pytest.mark.clause("AGT-6")
+def test_a_service_that_failed_under_on_failure_is_started_again_at_the_next_pass():
+    target = wanted(score(JOB))
+    ended = changed(running_as_wanted(target), "job", state=State.EXITED, finished_at=NOW - 5, exit_code=2, log="bad")
+    first = look(target, ended)
+    assert first.steps == ()
+    assert first.verdict.message == "service job exited with code 2: bad"
+    assert look(target, ended, first.memory, retry=True).steps == (Start("id-0", "job"),)
+
+
+@pytest.mark.case("P6")
+@pytest.mark.parametrize(("state", "after"), [(State.STOPPING, STUCK_SECONDS), (State.LOST, 1.0)])
+def test_a_container_stuck_in_a_passing_state_is_replaced_after_a_limit(state: State, after: float):
+    target = wanted(score(API))
+    stuck = changed(running_as_wanted(target), "api", state=state)
+    first = look(target, stuck)
+    assert first.steps == ()
+    assert first.verdict.state is DeploymentState.PROGRESSING
+    later = look(target, stuck, first.memory, now=NOW + after)
+    assert later.steps == (Remove("id-0", "api"), Create(target.services[0]))
+
+
+@pytest.mark.clause("DEP-18")
+def test_a_pin_replaces_a_container_of_another_digest_and_no_container_of_that_digest():
+    free = wanted(score(API))
+    containers = running_as_wanted(free)
+    same = resolve(_document(score(API), {API.image: "r.example/api@sha256:image-api"}), OWNER)
+    assert look(same, containers).steps == (), "the canary that proved the digest restarts nothing"
+    other = resolve(_document(score(API), {API.image: f"r.example/api@sha256:{'0' * 64}"}), OWNER)
+    result = look(other, containers)
+    assert result.steps == (Remove("id-0", "api"), Create(other.services[0]))
+    assert other.services[0].spec.image == f"r.example/api@sha256:{'0' * 64}"
+
+
+def _document(data: PodmanV0, images: dict[str, str]) -> DeploymentDocument:
+    return DeploymentDocument(uid="u1", namespace="lab", name="app", revision=1, score=data, images=images)
+
+
+# Any state of the world ----------------------------------------------------------------------------------------------
+
+POOL = [MIGRATE, API, WEB, JOB, service("extra", "r.example/extra:1")]
+
+
+@st.composite
+def scores(draw: st.DrawFn) -> PodmanV0:
+    names = draw(st.lists(st.sampled_from(range(5)), min_size=2, max_size=4, unique=True))
+    chosen = [
+        service(POOL[n].name, f"r.example/{POOL[n].name}:{draw(st.integers(1, 2))}", restart_policy=draw(POLICIES))
+        for n in names
+    ]
+    return score(*chosen[1:], init=chosen[0] if draw(st.booleans()) else None)
+
+
+POLICIES = st.sampled_from(["no", "on-failure:2", "always", "unless-stopped"])
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Wanted, list[Container]]:
+    """A deployment, and containers left by another revision of it in whatever state."""
+    target, before = wanted(draw(scores())), wanted(draw(scores()))
+    source = draw(st.sampled_from([target, before]))
+    containers = []
+    for container in running_as_wanted(source):
+        if draw(st.booleans()):
+            started = draw(st.sampled_from([0.0, NOW - 100, NOW - 1]))
+            containers.append(
+                replace(
+                    container,
+                    state=draw(st.sampled_from(State)),
+                    exit_code=draw(st.sampled_from([0, 1, 137])),
+                    started_at=started,
+                    finished_at=draw(st.sampled_from([0.0, started, NOW - 50])),
+                    restarts=draw(st.integers(0, 2)),
+                )
+            )
+    return target, containers
+
+
+@pytest.mark.clause("AGT-6", "AGT-7")
+@given(worlds())
+def test_from_any_world_the_wanted_one_is_reached_and_only_then_converged_is_said(
+    world: tuple[Wanted, list[Container]],
+):
+    target, containers = world
+    memory, now = Memory(), NOW
+    for turn in range(40):
+        result = look(target, containers, memory, now=now, retry=turn % 2 == 0)
+        memory = result.memory
+        if result.verdict.state is DeploymentState.CONVERGED:
+            break
+        containers = carry_out(result, containers, now)
+        now += 15
+    assert result.verdict.state is DeploymentState.CONVERGED, result
+    assert {c.name for c in containers} == {c.name for c in target.containers}
+    for item in target.containers:
+        found = next(c for c in containers if c.name == item.name)
+        assert found.labels[item.hash_label] == item.hash
+        ended_well = found.state is State.EXITED and found.exit_code == 0
+        assert ended_well if item.role == labels.INIT else ended_well or found.state is State.RUNNING
+
+
+def carry_out(result: Plan, containers: list[Container], now: float) -> list[Container]:
+    """A runtime in which everything works."""
+    for step in result.steps:
+        match step:
+            case Remove(gone, _):
+                containers = [c for c in containers if c.id != gone]
+            case Create(item):
+                assert all(c.name != item.name for c in containers), "its name is still taken"
+                made = running_as_wanted(Wanted("u1", "", 1, None, (item,)))[0]
+                made = replace(made, id=f"{item.name}@{now}", started_at=now)
+                if item.role == labels.INIT:
+                    made = replace(made, state=State.EXITED, finished_at=now + 1)
+                containers = [*containers, made]
+            case Start(again, _) | Unpause(again, _):
+                containers = [
+                    replace(c, state=State.RUNNING, started_at=now, exit_code=0, restarts=0) if c.id == again else c
+                    for c in containers
+                ]
+    return containers
+
+
+@given(worlds())
+def test_an_unfinished_init_keeps_every_step_away_from_the_services(world: tuple[Wanted, list[Container]]):
+    target, containers = world
+    result = look(target, containers)
+    if target.init and any(isinstance(s, Create) and s.wanted.role == labels.INIT for s in result.steps):
+        touched = {step.name for step in result.steps if not isinstance(step, Create)}
+        assert touched <= {target.init.name}
