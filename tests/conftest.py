@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import needs
+from tests.support.databases import django_db_modify_db_settings
 from tests.support.podman import containers, free_port, own_containers, shared_containers
 from tests.support.processes import celery_worker, chromium, control_plane, page, redis_server
 
@@ -13,6 +14,7 @@ __all__ = [
     "chromium",
     "containers",
     "control_plane",
+    "django_db_modify_db_settings",  # here, because a conftest's fixture replaces pytest-django's
     "free_port",
     "own_containers",
     "page",

@@ -52,8 +52,8 @@ def test_its_children_end_with_it(tmp_path: Path) -> None:
 def test_it_ends_when_we_are_killed(tmp_path: Path) -> None:
     script = (
         "from pathlib import Path; from harness.process import ManagedProcess; import time\n"
-        "process = ManagedProcess('sleep', ['sleep', '300'], log=Path('log'))\n"
-        "process.start(); print(process.pid, flush=True); time.sleep(300)"
+        "process = ManagedProcess('sh', ['sh', '-c', 'echo up; exec sleep 300'], log=Path('log'))\n"
+        "process.start(lambda: Path('log').read_text()); print(process.pid, flush=True); time.sleep(300)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
