@@ -28,7 +28,7 @@ def new_secret(prefix: str) -> str:
 
 
 def hash_of(secret: str) -> str:
-    """What is stored of a secret: it is random and long, so one SHA-256 is as good as a slow hash, and can be indexed."""
+    """What is stored of a secret: it is random and long, so one SHA-256 does, and can be indexed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

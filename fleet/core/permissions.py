@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import DjangoModelPermissions
 from rest_framework.request import Request
-from rest_framework.views import APIView
+
+if TYPE_CHECKING:
+    # DRF's views import this module by its name in the settings.
+    from rest_framework.views import APIView
 
 VIEW = ["%(app_label)s.view_%(model_name)s"]
 
