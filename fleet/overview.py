@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +14,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from devices.admin import looks as device_looks
-from devices.models import Connectivity, Device, Heartbeat, ReportInbox
+from devices.models import Connectivity, Heartbeat, ReportInbox
+from devices.selectors import connectivity_counts
 from fleet.core import clock
 from fleet.core.adminkit import charts, show
 from fleet.core.models import Event
@@ -66,7 +66,7 @@ def dropped(silence: Silence) -> bool:
 
 def _devices() -> dict[str, Any]:
     now = clock.now()
-    counted = _connectivity()
+    counted = connectivity_counts()
     address = reverse("admin:devices_device_changelist")
     slices = [
         charts.Slice(
@@ -86,14 +86,6 @@ def _devices() -> dict[str, Any]:
         "device_chart": charts.donut(slices, "devices"),
         "alarms": _alarms(now),
     }
-
-
-def _connectivity() -> Mapping[str, int]:
-    rows = Device.objects.values_list("heartbeat__connectivity").annotate(number=Count("pk")).order_by()
-    counted: Counter[str] = Counter()
-    for state, number in rows:
-        counted[state or Connectivity.NEVER] += number
-    return counted
 
 
 def _alarms(now: datetime) -> list[dict[str, str]]:

@@ -22,6 +22,7 @@ from devices import services
 from devices.admin import looks, panels
 from devices.admin.forms import LabelsForm, MembershipForm
 from devices.models import Device, DeviceGroup
+from devices.selectors import devices_overview
 from fleet.core.adminkit import show
 from fleet.core.adminkit.pages import Operation, ServiceAdmin
 from fleet.core.adminkit.records import records_of
@@ -46,9 +47,8 @@ def _set_groups(device: Device, user: Any, cleaned: dict[str, Any]) -> str:
     wanted, has = set(cleaned["groups"]), set(device.groups.all())
     with transaction.atomic():
         for group in sorted(wanted ^ has, key=str):
-            members = set(group.devices.all())
-            members ^= {device}
-            services.group_set_devices(group=group, devices=sorted(members, key=str), actor=user)
+            members = set(group.devices.values_list("name", flat=True))
+            services.group_set_devices(group=group, devices=members ^ {device.name}, actor=user)
     return f"{device.name} is in {show.plural(len(wanted), 'group')}."
 
 
@@ -158,7 +158,7 @@ class DeviceAdmin(ServiceAdmin):
         ("architecture", AllValuesCheckboxFilter),
     )
     list_filter_submit = True
-    list_select_related = ("heartbeat",)
+    ordering = ("name",)
     search_fields = ("name", "os", "agent_version", "labels")
     search_help_text = "Search by device id, label, operating system or version"
     empty_title = "No device has enrolled yet"
@@ -166,7 +166,7 @@ class DeviceAdmin(ServiceAdmin):
     empty_template = "fleet/no_devices.html"
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).prefetch_related("groups")
+        return devices_overview().order_by(*self.get_ordering(request))
 
     @display(description="Device", ordering="name")
     def device(self, device: Device) -> SafeString:

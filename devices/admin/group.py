@@ -18,6 +18,7 @@ from devices import services
 from devices.admin import looks
 from devices.admin.forms import DeployersForm, DevicesForm, GroupForm
 from devices.models import DeviceGroup
+from devices.services.deployers import group_set_deployers
 from fleet.core.adminkit import show
 from fleet.core.adminkit.pages import Operation, ServiceAdmin, sentences
 from fleet.core.adminkit.records import records_of
@@ -33,7 +34,7 @@ def _set_devices(group: DeviceGroup, user: Any, cleaned: dict[str, Any]) -> str:
 
 
 def _set_deployers(group: DeviceGroup, user: Any, cleaned: dict[str, Any]) -> str:
-    services.group_set_deployers(group=group, deployers=cleaned["deployers"], actor=user)
+    group_set_deployers(group=group, deployers=cleaned["deployers"], actor=user)
     return f"{show.plural(len(cleaned['deployers']), 'role')} may deploy to {group.name}."
 
 

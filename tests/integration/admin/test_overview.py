@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from devices.models import Connectivity, Device, Heartbeat, ReportInbox
+from devices.models import Connectivity, Heartbeat, ReportInbox
 from fleet.core.models import Event
 from fleet.overview import Silence, dropped
 from tests.integration.admin.pages import at, words
@@ -128,8 +128,3 @@ def test_staff_without_a_role_see_an_empty_frame(client: Client, world: World) -
     assert page.status_code == 200
     assert "online" not in words(page)
     assert "What waits" not in words(page)
-
-
-def test_a_device_whose_heartbeat_row_is_missing_counts_as_never_heard(viewer: Client, world: World) -> None:
-    Device.objects.create(name="edge-1", enrolled_at=world.now)
-    assert "never reported 1" in overview(viewer)
