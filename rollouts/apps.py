@@ -1,6 +1,20 @@
+from typing import Any
+
 from django.apps import AppConfig
 
 
 class RolloutsConfig(AppConfig):
     name = "rollouts"
     verbose_name = "Rollouts"
+
+    def ready(self) -> None:
+        from devices.signals import device_forgotten  # noqa: PLC0415  (models have to be loaded)
+
+        device_forgotten.connect(_look_again, dispatch_uid="rollouts.device_forgotten")
+
+
+def _look_again(**_: Any) -> None:
+    """A forgotten canary fails its rollout, and a removal may have waited for just that device (DEP-12, DEP-14)."""
+    from rollouts.services.bells import ring_for_sweep  # noqa: PLC0415  (models have to be loaded)
+
+    ring_for_sweep()

@@ -17,7 +17,6 @@ from agent.wire import names
 from agent.wire.messages import DeploymentState
 from fleet.targeting.models import AbstractTarget
 
-
 #: Rows of this kind in the inbox are ours: canonical JSON of ``list[DeploymentReport]``, always a device's whole list.
 INBOX_KIND = "deployments"
 

@@ -39,21 +39,22 @@ def targets_freeze(
     model: type[AbstractTarget], *, chosen: Iterable[Chosen], owner: dict[str, Any], now: datetime
 ) -> int:
     """Write the frozen set of ``owner`` (its foreign key by field name), all held (DEP-10). Returns its size."""
-    rows = [
-        model(
-            **owner,
-            device_id=choice.device.id,
-            device_name=choice.device.name,
-            device_uid=choice.device.uid,
-            canary=choice.device.canary,
-            reason=choice.reason,
-            state=TargetState.HELD,
-            since=now,
-        )
-        for choice in chosen
-    ]
+    rows = [model(**owner, **_frozen(choice, now)) for choice in chosen]
     model._default_manager.bulk_create(rows, batch_size=BATCH)
     return len(rows)
+
+
+def _frozen(choice: Chosen, now: datetime) -> dict[str, Any]:
+    device = choice.device
+    return {
+        "device_id": device.id,
+        "device_name": device.name,
+        "device_uid": device.uid,
+        "canary": device.canary,
+        "reason": choice.reason,
+        "state": TargetState.HELD,
+        "since": now,
+    }
 
 
 def targets_release(targets: QuerySet[Any], *, now: datetime) -> int:

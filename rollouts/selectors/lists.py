@@ -44,12 +44,13 @@ def deployment_list() -> QuerySet[Deployment]:
     fields: dict[str, Any] = {name: F(f"current__{name}") for name in _CURRENT}
     fields["message"] = Case(When(deleting, then=F("removal_message")), default=F("current__message"))
     fields["phase_since"] = Case(When(deleting, then=F("deleting_since")), default=F("current__phase_since"))
-    return Deployment.objects.annotate(current=current).annotate(
+    rows: QuerySet[Deployment] = Deployment.objects.annotate(current=current).annotate(
         phase=Case(When(deleting, then=Value(DELETING)), default=F("current__phase"), output_field=CharField()),
         revision_id=F("current__pk"),
         conditions=F("current__conditions"),
         **fields,
     )
+    return rows
 
 
 def current_revision(deployment: Deployment) -> Revision:
@@ -63,9 +64,8 @@ def current_revision(deployment: Deployment) -> Revision:
 
 def live_revisions() -> QuerySet[Revision]:
     """Revisions that the evaluation still moves, the oldest look first."""
-    return Revision.objects.filter(phase__in=LIVE_PHASES, deployment__life=Life.ACTIVE).order_by(
-        F("evaluated_at").asc(nulls_first=True), "pk"
-    )
+    rows: QuerySet[Revision] = Revision.objects.filter(phase__in=LIVE_PHASES, deployment__life=Life.ACTIVE)
+    return rows.order_by(F("evaluated_at").asc(nulls_first=True), "pk")
 
 
 def targets_of(revision: Revision) -> QuerySet[Target]:
@@ -190,4 +190,5 @@ def revisions_to_evaluate() -> list[int]:
 
 def deployments_to_remove() -> QuerySet[Deployment]:
     """Deployments whose removal is not proven yet (DEP-14)."""
-    return Deployment.objects.filter(life=Life.DELETING).order_by("deleting_since", "pk")
+    rows: QuerySet[Deployment] = Deployment.objects.filter(life=Life.DELETING)
+    return rows.order_by("deleting_since", "pk")

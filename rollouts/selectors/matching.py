@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import msgspec
@@ -40,24 +40,14 @@ def match(spec: DeploymentSpec, devices: Collection[Candidate] | None = None) ->
         source = group_sources.configured()
         if source is None:
             return Match(obstacle=policy.GROUP_SOURCE_MISSING)
-        membership = _members(source, spec.allowedGroups)
-    except Exception as error:  # the source is the operator's code: whatever it raises, nothing is decided
-        log.warning("group source failed: %s", error)
+        membership = group_sources.ask(source, spec.allowedGroups) if spec.allowedGroups else {}
+    except group_sources.GroupSourceError as error:
+        log.warning("the group source failed: %s", error)
         return Match(obstacle=policy.group_source_failed(error))
     choice = choose(spec.targetSelector, spec.allowedGroups, candidates() if devices is None else devices, membership)
     if choice.chosen:
         return Match(chosen=choice.chosen)
     return Match(obstacle=policy.no_device(why_nobody(spec.targetSelector, spec.allowedGroups, choice)))
-
-
-def _members(source: group_sources.GroupSource, groups: Collection[str]) -> Mapping[str, Collection[str]]:
-    if not groups:
-        return {}
-    membership = source.members(groups)
-    silent = sorted(set(groups) - membership.keys())
-    if silent:
-        raise group_sources.GroupSourceError(f"it said nothing about {', '.join(silent)}")
-    return membership
 
 
 def latecomers(revision: Revision, devices: Collection[Candidate] | None = None) -> list[str] | None:

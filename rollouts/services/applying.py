@@ -19,12 +19,12 @@ from fleet.core import audit, clock
 from fleet.core.door import Admitted
 from fleet.core.errors import Conflict, Denied
 from fleet.core.fsm import locked
-from rollouts.services.bells import ring_for_revision
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end
 from rollouts.models import LIVE_PHASES, Deployment, Life, Phase, Revision
 from rollouts.selectors import current_revision
 from rollouts.selectors.matching import spec_of
+from rollouts.services.bells import ring_for_revision
 from rollouts.services.history import KIND
 from rollouts.services.status import finish
 
@@ -102,7 +102,7 @@ def _update(deployment: Deployment, manifest: Admitted, actor: User | None) -> O
 
 def _metadata_differs(deployment: Deployment, manifest: Admitted) -> bool:
     metadata = manifest.manifest.metadata
-    return deployment.labels != metadata.labels or deployment.annotations != metadata.annotations
+    return (deployment.labels, deployment.annotations) != (metadata.labels, metadata.annotations)
 
 
 def deployment_retarget(*, deployment: Deployment, actor: User | None) -> Revision:
@@ -140,7 +140,7 @@ def revision_start(
         revision=deployment.generation,
         score=msgspec.convert(canonical, DeploymentSpec).score.data,
     )
-    revision = Revision.objects.create(
+    revision: Revision = Revision.objects.create(
         deployment=deployment,
         generation=deployment.generation,
         spec=canonical,

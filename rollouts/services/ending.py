@@ -13,12 +13,12 @@ from devices.models import DesiredItem
 from devices.services import mailbox
 from fleet.core import audit, clock
 from fleet.core.fsm import locked
-from rollouts.services.bells import ring_for_deployment
 from fleet.targeting import wording
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end
 from rollouts.models import LIVE_PHASES, Deployment, Life, Observation, Phase, Revision
 from rollouts.services.applying import refuse_deleting
+from rollouts.services.bells import ring_for_deployment
 from rollouts.services.history import KIND, tell
 from rollouts.services.status import finish
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from devices.models import ReportInbox
-from rollouts.services.reports import reports_drain
 from rollouts.models import Observation, Phase
+from rollouts.services.reports import reports_drain
 from tests.integration.rollouts.world import World
 
 FEW, MANY = 200, 2000

@@ -108,6 +108,22 @@ def test_a_report_that_nobody_has_read_yet_keeps_the_gate_shut(world: World) -> 
     assert world.revision(deployment).message.startswith("Canary edge-1 failed: init exited with 3")
 
 
+@pytest.mark.clause("DEP-10")
+@pytest.mark.clause("DEP-11")
+def test_the_gate_knows_the_canaries_of_the_freeze(world: World) -> None:
+    first, second = world.devices(["edge-1", "edge-2"], canary=True)
+    rest = world.device("edge-3")
+    deployment = world.rollout()
+    Device.objects.filter(pk=first.pk).update(canary=False)
+    Device.objects.filter(pk=rest.pk).update(canary=True)
+    world.says(second, deployment, "converged")
+    world.drain()
+    assert world.told(rest, deployment) is None
+    world.says(first, deployment, "converged")
+    world.drain()
+    assert world.told(rest, deployment) == 1
+
+
 @pytest.mark.clause("DEP-11")
 def test_convergence_on_an_older_revision_is_no_proof(world: World) -> None:
     canary, rest = world.device("edge-1", canary=True), world.device("edge-2")
