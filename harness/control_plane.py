@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from harness.ports import free_port
-from harness.process import ManagedProcess
+from harness.process import ManagedProcess, NotReady
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Django and every app are imported before a process is ready; a busy machine of two cores needs a while.
@@ -97,7 +97,7 @@ def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=2):
             return True
-    except urllib.error.HTTPError:
-        raise
+    except urllib.error.HTTPError as error:
+        raise NotReady(f"{url} is answered with {error.code}") from error
     except OSError:
         return False

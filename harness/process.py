@@ -14,8 +14,8 @@ from harness.waiting import wait_until
 LOG_TAIL_BYTES = 4000
 
 
-class ProcessEnded(RuntimeError):
-    """A program ended before it was ready; the message has the end of its log."""
+class NotReady(RuntimeError):
+    """A program that will not become ready: it ended, or answers with an error. The message has the end of its log."""
 
 
 class ManagedProcess:
@@ -50,9 +50,9 @@ class ManagedProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id; raises ``ProcessEnded`` when it was not started."""
+        """Its process id; raises ``NotReady`` when it was not started."""
         if self._process is None:
-            raise ProcessEnded(f"{self.name} was not started")
+            raise NotReady(f"{self.name} was not started")
         return self._process.pid
 
     @property
@@ -63,7 +63,7 @@ class ManagedProcess:
         """Start it and wait until ``ready`` answers truthy.
 
         Raises:
-            ProcessEnded: when it ends before that.
+            NotReady: when it ends before that, or ``ready`` raises this.
             TimeoutError: when it is not ready within ``seconds``; it is stopped then.
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -79,9 +79,9 @@ class ManagedProcess:
             )
         try:
             wait_until(lambda: self._still_runs() and ready(), seconds=seconds, what=f"{self.name} is ready")
-        except TimeoutError as error:
+        except (NotReady, TimeoutError) as error:
             self.kill()
-            raise TimeoutError(f"{error}\n{self.tail()}") from None
+            raise type(error)(f"{error}\n{self.tail()}") from None
         except BaseException:
             self.kill()
             raise
@@ -112,7 +112,7 @@ class ManagedProcess:
     def _still_runs(self) -> bool:
         if not self.running:
             code = self._process.returncode if self._process else None
-            raise ProcessEnded(f"{self.name} ended with code {code} before it was ready\n{self.tail()}")
+            raise NotReady(f"{self.name} ended with code {code} before it was ready")
         return True
 
 

@@ -15,7 +15,7 @@ import redis
 
 from harness.control_plane import ROOT
 from harness.postgres import PostgresServer
-from harness.process import ManagedProcess, ProcessEnded
+from harness.process import ManagedProcess, NotReady
 from harness.programs import ProgramMissing, program
 from harness.redis import RedisServer
 from harness.waiting import wait_until
@@ -30,7 +30,7 @@ def is_gone(pid: int) -> bool:
 
 def test_a_program_that_ends_too_early_is_said_with_its_log(tmp_path: Path) -> None:
     process = ManagedProcess("sh", ["sh", "-c", "echo no disk >&2; exit 3"], log=tmp_path / "sh.log")
-    with pytest.raises(ProcessEnded, match=r"sh ended with code 3 before it was ready\n.*sh.log ---\nno disk"):
+    with pytest.raises(NotReady, match=r"sh ended with code 3 before it was ready\n.*sh.log ---\nno disk"):
         process.start(lambda: False)
 
 
