@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from agent.wire import canonical, messages
 from devices import policy
-from devices.models import Credential, DesiredItem, ReportInbox
+from devices.models import Credential, DesiredItem, Device, ReportInbox
 from devices.services.enrolment import device_enrol
 from devices.services.reports import FACTS_KIND, SelfPortrait
 from devices.services.tokens import hash_of
@@ -148,24 +148,24 @@ def _poll(request: HttpRequest) -> Head:
 
 
 def _desired_state(head: Head) -> messages.DesiredState:
-    """The whole list, of one instant: the head is read again with the items, so that no version lies between."""
-    with transaction.atomic():
-        credentials = Credential.objects.filter(device_id=head.device_id)
-        name, uid, epoch, version = credentials.values_list(
-            "device__name", "device__uid", "device__desiredhead__epoch", "device__desiredhead__version"
-        ).get()
-        items = DesiredItem.objects.filter(device_id=head.device_id).order_by("kind", "key")
-        rows = items.values_list("kind", "key", "version", "document_id", "remove")
-        return messages.DesiredState(
-            device=name,
-            uid=str(uid),
-            epoch=epoch,
-            version=version,
-            items=[
-                messages.DesiredItem(kind=kind, key=key, version=changed, hash=hash or "", remove=remove)
-                for kind, key, changed, hash, remove in rows
-            ],
-        )
+    """The whole list under the version that was read before it.
+
+    In this order a release between the two reads shows newer items under an older version, and the device asks again;
+    in the other order it would take the old list for the new one.
+    """
+    name, uid = Device.objects.values_list("name", "uid").get(pk=head.device_id)
+    items = DesiredItem.objects.filter(device_id=head.device_id).order_by("kind", "key")
+    rows = items.values_list("kind", "key", "version", "document_id", "remove")
+    return messages.DesiredState(
+        device=name,
+        uid=str(uid),
+        epoch=head.epoch,
+        version=head.version,
+        items=[
+            messages.DesiredItem(kind=kind, key=key, version=changed, hash=hash or "", remove=remove)
+            for kind, key, changed, hash, remove in rows
+        ],
+    )
 
 
 def _token_hash(request: HttpRequest) -> str:

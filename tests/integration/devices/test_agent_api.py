@@ -1,0 +1,169 @@
+"""Polls, documents and reports over HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from agent.wire.messages import MAX_REPORT_BYTES, Message
+from devices.models import ReportInbox
+from devices.services import mailbox
+from devices.services.upkeep import epoch_begin
+from tests.integration.devices.door import Door
+
+pytestmark = pytest.mark.database
+
+
+class Note(Message):
+    """A document of no particular kind."""
+
+    text: str
+
+
+def told(door: Door, name: str, text: str = "hello", key: str = "1") -> str:
+    """Put a document into a device's desired state; its hash."""
+    document = mailbox.document_put(Note(text=text))
+    mailbox.desired_put(kind="note", key=key, document=document, device_ids=[door.device(name).pk])
+    return document.hash
+
+
+@pytest.mark.clause("DEV-3")
+@pytest.mark.parametrize(
+    ("method", "path"), [("get", "/desired"), ("get", f"/documents/{'0' * 64}"), ("post", "/report")]
+)
+def test_nothing_is_told_without_a_credential(door: Door, method: str, path: str) -> None:
+    for credential in ("", "device_guess", "é" * 10):
+        reply = door.get(path, credential) if method == "get" else door.post(path, {}, credential)
+        assert reply.status_code == 401
+        assert reply["WWW-Authenticate"].startswith("Bearer")
+        assert reply["Content-Type"] == "application/problem+json"
+        assert "enrol" in reply.json()["detail"]
+
+
+@pytest.mark.clause("AGT-9")
+def test_a_poll_is_304_until_something_changes(door: Door) -> None:
+    credential = door.enrolled("edge-1")
+    first = door.get("/desired", credential)
+    assert first.json()["device"] == "edge-1"
+    assert "items" not in first.json()
+    assert door.get("/desired", credential, **{"If-None-Match": first["ETag"]}).status_code == 304
+
+    hash_ = told(door, "edge-1")
+    second = door.get("/desired", credential, **{"If-None-Match": first["ETag"]})
+    assert second.status_code == 200
+    assert second.json()["version"] > first.json()["version"]
+    (item,) = second.json()["items"]
+    assert (item["kind"], item["key"], item["hash"]) == ("note", "1", hash_)
+    assert item["version"] == second.json()["version"]
+
+
+@pytest.mark.clause("AGT-9")
+def test_a_new_epoch_reaches_every_device(door: Door) -> None:
+    credential = door.enrolled("edge-1")
+    before = door.get("/desired", credential)
+    assert epoch_begin() == 2
+    after = door.get("/desired", credential, **{"If-None-Match": before["ETag"]})
+    assert after.status_code == 200
+    assert after.json()["epoch"] == 2
+
+
+def test_an_idle_poll_costs_one_query_and_writes_nothing(
+    door: Door, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    credential = door.enrolled("edge-1")
+    for key in range(20):
+        told(door, "edge-1", key=str(key))
+    etag = door.get("/desired", credential)["ETag"]
+    with django_assert_num_queries(1) as captured:
+        assert door.get("/desired", credential, **{"If-None-Match": etag}).status_code == 304
+    assert captured.captured_queries[0]["sql"].lstrip().startswith("SELECT")
+
+
+def test_a_changed_poll_costs_the_same_for_one_item_and_for_twenty(
+    door: Door, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    credential = door.enrolled("edge-1")
+    for key in range(20):
+        told(door, "edge-1", key=str(key))
+    with django_assert_max_num_queries(3):
+        assert len(door.get("/desired", credential).json()["items"]) == 20
+
+
+def test_a_report_costs_two_queries(door: Door, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    credential = door.enrolled("edge-1")
+    deployments = [{"uid": f"{number}", "revision": 1, "state": "converged"} for number in range(3)]
+    with django_assert_num_queries(2):
+        reply = door.report(credential, 1, deployments=deployments)
+    assert reply.json() == {"sequence": 1}
+    assert sorted(ReportInbox.objects.values_list("kind", flat=True)) == ["deployments", "facts"]
+
+
+@pytest.mark.clause("DEV-3")
+def test_a_document_is_for_the_devices_that_shall_have_it(door: Door) -> None:
+    mine, theirs = door.enrolled("edge-1"), door.enrolled("edge-2")
+    hash_ = told(door, "edge-1")
+    reply = door.get(f"/documents/{hash_}", mine)
+    assert reply.json() == {"text": "hello"}
+    assert hashlib.sha256(reply.content).hexdigest() == hash_
+    assert door.get(f"/documents/{hash_}", theirs).status_code == 404
+    assert door.get("/documents/..%2Fx", mine).status_code == 404
+
+
+@pytest.mark.clause("TSK-1")
+def test_a_device_that_claims_to_be_a_canary_is_told_that_it_is_not(door: Door) -> None:
+    credential = door.enrolled("edge-1")
+    reply = door.report(credential, 1, facts={"labels": {"canary": "true", "role": "analyzer"}})
+    assert reply.json()["notices"] == ["label 'canary' was ignored: it is set by the control plane only"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"sequence": 1}',
+        b'{"sequence": 0, "facts": {}}',
+        b'{"sequence": "1", "facts": {}}',
+        b'{"sequence": 1, "facts": {"labels": {"a": 1}}}',
+        b'{"sequence": 1, "facts": {}, "deployments": [{"uid": "x", "revision": 1, "state": "splendid"}]}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_report_that_is_none_is_refused_and_nothing_is_kept(door: Door, body: bytes) -> None:
+    credential = door.enrolled("edge-1")
+    reply = door.post("/report", body, credential)
+    assert reply.status_code == 422
+    assert reply.json()["detail"].startswith("the body is no Report")
+    assert not ReportInbox.objects.exists()
+
+
+def test_a_report_that_is_too_large_is_refused(door: Door) -> None:
+    credential = door.enrolled("edge-1")
+    reply = door.post("/report", b" " * (MAX_REPORT_BYTES + 1), credential)
+    assert reply.status_code == 413
+    assert str(MAX_REPORT_BYTES) in reply.json()["detail"]
+    assert not ReportInbox.objects.exists()
+
+
+def test_fields_of_a_later_protocol_are_passed_over(door: Door) -> None:
+    credential = door.enrolled("edge-1")
+    reply = door.post("/report", {"sequence": 1, "facts": {"mood": "good"}, "weather": "fair"}, credential)
+    assert reply.status_code == 200
+
+
+def test_another_method_is_answered_with_the_right_one(door: Door) -> None:
+    reply = door.client.delete("/api/agent/v1/desired")
+    assert reply.status_code == 405
+    assert reply["Allow"] == "GET"
+
+
+def test_a_credential_never_travels_in_clear_where_tls_is_asked_for(door: Door, settings: Settings) -> None:
+    credential = door.enrolled("edge-1")
+    settings.SECURE_SSL_REDIRECT = True
+    reply = door.get("/desired", credential)
+    assert reply.status_code == 403
+    assert "https only" in reply.json()["detail"]
