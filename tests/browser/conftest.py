@@ -25,7 +25,7 @@ def sign_in(transactional_db: None) -> Callable[[Page, str], None]:
         page.get_by_label("Username").fill("ada")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Log in").click()
-        page.get_by_role("link", name="Deployments", exact=True).wait_for()
+        page.locator("#nav-sidebar").get_by_role("link", name="Deployments").wait_for()
 
     return do
 

@@ -148,7 +148,7 @@ def test_a_fault_leads_to_its_line(
 ) -> None:
     sign_in(page, live_server.url)
     page.goto(_address(live_server, "editor", rollout[1]))
-    editor = page.get_by_label("Manifest")
+    editor = page.get_by_role("textbox", name="Manifest")
     editor.fill(editor.input_value().replace("image:", "imgae:"))
     page.get_by_role("button", name="Preview").click()
     page.locator("#faults [data-line]").first.click()

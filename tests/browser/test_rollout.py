@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from django.utils import timezone
 from demo import devices as demo_devices
 from devices import services
 from devices.models import Connectivity, Device, DeviceGroup, Heartbeat
-from harness.control_plane import ControlPlane
+from harness.control_plane import ROOT, ControlPlane
 from harness.waiting import wait_until
 from rollouts.models import Deployment
 
@@ -82,7 +83,7 @@ def _start_devices(stack: contextlib.ExitStack, folder: Path, server: str) -> No
         actor=operator,
     )
     for device in fleet:
-        demo_devices.enrol(device, token)
+        subprocess.run(device.agent("enroll", "--token-file", "-"), input=token, text=True, cwd=ROOT, check=True)
     services.device_set_canary(device=Device.objects.get(name=CANARY), canary=True, actor=operator)
     for process in demo_devices.start_agents(fleet):
         stack.callback(process.stop)
@@ -91,9 +92,9 @@ def _start_devices(stack: contextlib.ExitStack, folder: Path, server: str) -> No
 
 
 def _apply_with_preview(page: Page) -> None:
-    page.get_by_role("link", name="Deployments", exact=True).click()
+    page.locator("#nav-sidebar").get_by_role("link", name="Deployments").click()
     page.get_by_role("link", name="Apply a manifest").first.click()
-    page.get_by_label("Manifest").fill(MANIFEST)
+    page.get_by_role("textbox", name="Manifest").fill(MANIFEST)
     page.get_by_role("button", name="Preview").click()
     page.get_by_text("would be created").wait_for()
     assert page.locator("[data-preview=matched]").inner_text() == "3 devices"
