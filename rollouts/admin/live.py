@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
@@ -124,9 +124,8 @@ def _targets(request: HttpRequest, revision: Revision) -> dict[str, Any]:
     label, wanted = TABS.get(tab, TABS[""])
     if search:
         wanted &= Q(device_name__icontains=search)
-    pages = Paginator(
-        _Counted(selectors.targets_of(revision), revision.targets.all(), wanted & Q(canary=False)), PER_PAGE
-    )
+    rows = _Counted(selectors.targets_of(revision), revision.targets.all(), wanted & Q(canary=False))
+    pages: Paginator[Any] = Paginator(cast("Any", rows), PER_PAGE)
     page = pages.get_page(request.GET.get("page"))
     return {
         "tabs": [{"name": name, "label": text, "current": text == label} for name, (text, _) in TABS.items()],

@@ -123,7 +123,7 @@ class ServiceAdmin(ReadOnlyAdmin):
 
     def page_context(self, request: HttpRequest, obj: Any = None, **more: Any) -> dict[str, Any]:
         """What every page of this model needs for the frame around it."""
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]  # what admin templates reverse with
+        request.current_app = self.admin_site.name  # what admin templates reverse with
         frame = {"opts": self.opts, "original": obj, "title": str(obj) if obj else "", "media": self.media}
         return {**self.admin_site.each_context(request), **frame, "model_admin": self, **more}
 
