@@ -8,6 +8,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,7 +38,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def built():
+def built() -> Iterator[Stage]:
     """A stage that leaves no process, container, mount or file, however the demo ends."""
     with contextlib.ExitStack() as exits:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))

@@ -37,8 +37,8 @@ class DatabaseGroupSource:
     def members(self, groups: Collection[str]) -> Mapping[str, Collection[str]]:
         """Device names by group; one query."""
         found: dict[str, set[str]] = defaultdict(set)
-        pairs = DeviceGroup.devices.through.objects.filter(devicegroup__name__in=groups)
-        for group, device in pairs.values_list("devicegroup__name", "device__name"):
+        pairs = DeviceGroup.objects.filter(name__in=groups, devices__isnull=False)
+        for group, device in pairs.values_list("name", "devices__name"):
             found[group].add(device)
         return {group: frozenset(found[group]) for group in groups}
 

@@ -24,26 +24,6 @@ class Connectivity(models.TextChoices):
     OFFLINE = "offline", "offline"
 
 
-class DeviceGroup(models.Model):
-    """A group of the database group source (DEP-7). Another source may know groups that are not here."""
-
-    name = models.CharField(max_length=253, unique=True, validators=[RegexValidator(names.DNS_SUBDOMAIN)])
-    devices = models.ManyToManyField("Device", related_name="groups", blank=True)
-    deployers = models.ManyToManyField(
-        "auth.Group",
-        related_name="deployable_groups",
-        blank=True,
-        help_text="Whose members may name this group in allowedGroups.",
-    )
-
-    class Meta:
-        ordering = ["name"]
-        permissions = [("deploy_to_any_group", "Can deploy to any group")]
-
-    def __str__(self) -> str:
-        return self.name
-
-
 class Device(models.Model):
     """One enrolled device.
 
@@ -76,6 +56,26 @@ class Device(models.Model):
 
     class Meta:
         ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DeviceGroup(models.Model):
+    """A group of the database group source (DEP-7). Another source may know groups that are not here."""
+
+    name = models.CharField(max_length=253, unique=True, validators=[RegexValidator(names.DNS_SUBDOMAIN)])
+    devices = models.ManyToManyField(Device, related_name="groups", blank=True)
+    deployers = models.ManyToManyField(
+        "auth.Group",
+        related_name="deployable_groups",
+        blank=True,
+        help_text="Whose members may name this group in allowedGroups.",
+    )
+
+    class Meta:
+        ordering = ["name"]
+        permissions = [("deploy_to_any_group", "Can deploy to any group")]
 
     def __str__(self) -> str:
         return self.name

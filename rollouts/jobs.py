@@ -37,13 +37,13 @@ def count_latecomers() -> None:
     services.count_latecomers()
 
 
-@shared_task(name="rollouts.evaluate_revision")  # type: ignore[untyped-decorator]
+@shared_task(name="rollouts.evaluate_revision")
 def evaluate_revision(revision_id: int) -> None:
     """The step that is due for one revision."""
     services.revision_evaluate(revision_id=revision_id)
 
 
-@shared_task(name="rollouts.evaluate_deployment")  # type: ignore[untyped-decorator]
+@shared_task(name="rollouts.evaluate_deployment")
 def evaluate_deployment(deployment_id: int) -> None:
     """The step that is due for one deployment that is being removed."""
     services.deployment_evaluate_removal(deployment_id=deployment_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from agent.wire import names
@@ -22,7 +22,7 @@ PERMIT_LIFETIME = timedelta(hours=24)
 GROUP_KIND = "DeviceGroup"
 
 
-def device_forget(*, device: Device, actor: AbstractBaseUser | None) -> None:
+def device_forget(*, device: Device, actor: User | None) -> None:
     """Delete a device: its credential ends at once and it can't come back by itself (DEV-2).
 
     A frozen canary that is forgotten counts as failed (DEP-12); what it runs keeps running on the machine.
@@ -34,7 +34,7 @@ def device_forget(*, device: Device, actor: AbstractBaseUser | None) -> None:
         transaction.on_commit(lambda: device_forgotten.send(sender=Device, name=name, uid=uid))
 
 
-def device_reset_credential(*, device: Device, actor: AbstractBaseUser | None) -> None:
+def device_reset_credential(*, device: Device, actor: User | None) -> None:
     """End the device's credential now and let it enrol again under its name within a day (DEV-2, case E3)."""
     now = clock.now()
     with transaction.atomic():
@@ -45,7 +45,7 @@ def device_reset_credential(*, device: Device, actor: AbstractBaseUser | None) -
         audit.record(actor=actor, action="reset-credential", kind=KIND, name=device.name)
 
 
-def device_set_canary(*, device: Device, canary: bool, actor: AbstractBaseUser | None) -> None:
+def device_set_canary(*, device: Device, canary: bool, actor: User | None) -> None:
     """Make a device go first, or not, in rollouts that are frozen from now on (DEP-10)."""
     with transaction.atomic():
         fresh = Device.objects.select_for_update().get(pk=device.pk)
@@ -57,7 +57,7 @@ def device_set_canary(*, device: Device, canary: bool, actor: AbstractBaseUser |
         audit.record(actor=actor, action=action, kind=KIND, name=fresh.name)
 
 
-def device_set_labels(*, device: Device, labels: Mapping[str, str], actor: AbstractBaseUser | None) -> None:
+def device_set_labels(*, device: Device, labels: Mapping[str, str], actor: User | None) -> None:
     """Replace the operator's labels of a device; they win over those that it reports (DEV-4).
 
     Raises:
@@ -87,7 +87,7 @@ def _save_labels(device: Device, field: str) -> None:
     transaction.on_commit(lambda: device_changed.send(sender=Device))
 
 
-def group_create(*, name: str, actor: AbstractBaseUser | None) -> DeviceGroup:
+def group_create(*, name: str, actor: User | None) -> DeviceGroup:
     """A new, empty group of the database source.
 
     Raises:
@@ -106,7 +106,7 @@ def group_create(*, name: str, actor: AbstractBaseUser | None) -> DeviceGroup:
     return group
 
 
-def group_delete(*, group: DeviceGroup, actor: AbstractBaseUser | None) -> None:
+def group_delete(*, group: DeviceGroup, actor: User | None) -> None:
     """Delete a group. Frozen target sets stay as they are; nothing new matches by it."""
     with transaction.atomic():
         name = group.name
@@ -114,7 +114,7 @@ def group_delete(*, group: DeviceGroup, actor: AbstractBaseUser | None) -> None:
         audit.record(actor=actor, action="delete", kind=GROUP_KIND, name=name)
 
 
-def group_set_devices(*, group: DeviceGroup, devices: Collection[str], actor: AbstractBaseUser | None) -> None:
+def group_set_devices(*, group: DeviceGroup, devices: Collection[str], actor: User | None) -> None:
     """Say which devices, by name, are in a group.
 
     Raises:

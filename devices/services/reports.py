@@ -38,7 +38,7 @@ FACT_FIELDS = (
 _WRITTEN = [*FACT_FIELDS, "reported_labels", "labels", "problems"]
 
 
-class SelfPortrait(messages.Message):
+class SelfPortrait(messages.Message, frozen=True):
     """The part of a report that this app takes in."""
 
     facts: messages.Facts

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
@@ -39,7 +39,7 @@ def token_create(
     use_limit: int,
     labels: Mapping[str, str],
     groups: Iterable[DeviceGroup],
-    actor: AbstractBaseUser | None,
+    actor: User | None,
 ) -> tuple[EnrolmentToken, str]:
     """A new enrolment token and its plain text, which is shown now and never again (DEV-1).
 
@@ -86,7 +86,7 @@ def _check(expires_at: datetime, use_limit: int, labels: Mapping[str, str]) -> N
         raise Invalid("; ".join(map(str, faults)), faults)
 
 
-def token_revoke(*, token: EnrolmentToken, actor: AbstractBaseUser | None) -> None:
+def token_revoke(*, token: EnrolmentToken, actor: User | None) -> None:
     """Let nobody in by this token any more; devices that it let in stay."""
     with transaction.atomic():
         revoked = EnrolmentToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=clock.now())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Max, ProtectedError
 
@@ -28,7 +28,7 @@ def documents_prune(*, limit: int = 1000) -> int:
     return pruned
 
 
-def epoch_begin(*, actor: AbstractBaseUser | None = None) -> int:
+def epoch_begin(*, actor: User | None = None) -> int:
     """Tell all devices that versions count anew, after the database was restored from a backup; the new epoch."""
     with transaction.atomic():
         epoch = int(DesiredHead.objects.aggregate(highest=Max("epoch"))["highest"] or 1) + 1

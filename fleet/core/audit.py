@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 
 from fleet.core import clock
 from fleet.core.models import AuditEntry, Event
@@ -26,7 +26,7 @@ class Happening:
 
 
 def record(
-    *, actor: AbstractBaseUser | None, action: str, kind: str, name: str, detail: dict[str, Any] | None = None
+    *, actor: User | None, action: str, kind: str, name: str, detail: dict[str, Any] | None = None
 ) -> AuditEntry:
     """Note a person's action on an object; belongs into the transaction that carries it out (ADM-1)."""
     return AuditEntry.objects.create(
@@ -40,7 +40,7 @@ def record(
     )
 
 
-def actor_name(actor: AbstractBaseUser | None) -> str:
+def actor_name(actor: User | None) -> str:
     """What an audit entry calls this person."""
     return actor.get_username() if actor else SYSTEM
 

@@ -38,8 +38,8 @@ class ModelPermissions(DjangoModelPermissions):
     def _needed(self, request: Request, view: APIView) -> list[str]:
         own = getattr(view, "required_permissions", None)
         if own is not None:
-            return list(own.get(request.method, ()))
-        return self.get_required_permissions(request.method, self._queryset(view).model)
+            return list(own.get(request.method or "GET", ()))
+        return self.get_required_permissions(request.method or "GET", self._queryset(view).model)
 
 
 def require(user: Any, permissions: list[str]) -> None:

@@ -79,7 +79,7 @@ class _Loader(yaml.SafeLoader):
         return super().compose_document()
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise _refused("anchors and aliases are not taken; write the value out", event.start_mark)
         if getattr(event, "tag", None):

@@ -6,12 +6,11 @@ jsonschema finds them; its sentences quote values, and a value may be a secret, 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol, cast
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
 
 from agent.wire import manifest as wire
 from agent.wire import names
@@ -53,9 +52,22 @@ _STEERING = (
 _WHERE_NO_VALUE_IS_SHOWN = ("env", "annotations")
 
 
+class Mismatch(Protocol):
+    """What jsonschema says of one fault, as far as we read it."""
+
+    instance: Any
+    schema: dict[str, Any]
+    validator: str
+    validator_value: Any
+    context: Sequence[Mismatch]
+    schema_path: Sequence[str | int]
+    absolute_path: Sequence[str | int]
+    absolute_schema_path: Collection[str | int]
+
+
 def check(document: dict[str, Any], kind: str) -> list[Fault]:
     """The faults of a document's shape, in the order of the text's paths; at most 100 are told."""
-    errors = list(_leaves(_validator(kind).iter_errors(document)))
+    errors = _leaves(cast("Iterable[Mismatch]", _validator(kind).iter_errors(document)))
     faults = list(dict.fromkeys(fault for error in errors for fault in _explain(error)))
     if len(faults) > MAX_FAULTS:
         rest = len(faults) - MAX_FAULTS
@@ -68,7 +80,7 @@ def _validator(kind: str) -> Draft202012Validator:
     return Draft202012Validator(manifest_schema(kind))
 
 
-def _leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
+def _leaves(errors: Iterable[Mismatch]) -> Iterator[Mismatch]:
     """Look through ``X or null``: the faults are those against X."""
     for error in errors:
         if error.validator == "anyOf" and error.context:
@@ -78,13 +90,13 @@ def _leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
             yield error
 
 
-def _explain(error: ValidationError) -> Iterator[Fault]:
+def _explain(error: Mismatch) -> Iterator[Fault]:
     path = _path(error)
-    explain = _WORDS.get(str(error.validator), _anything_else)
+    explain = _WORDS.get(error.validator, _anything_else)
     yield from explain(error, path)
 
 
-def _unknown(error: ValidationError, path: str) -> Iterator[Fault]:
+def _unknown(error: Mismatch, path: str) -> Iterator[Fault]:
     allowed = list(error.schema.get("properties", {}))
     for name in error.instance:
         if name not in allowed:
@@ -103,13 +115,13 @@ def _unknown_message(name: str, path: str, allowed: list[str]) -> str:
     return f"unknown field; allowed: {', '.join(allowed)}"
 
 
-def _missing(error: ValidationError, path: str) -> Iterator[Fault]:
+def _missing(error: Mismatch, path: str) -> Iterator[Fault]:
     for name in error.validator_value:
         if name not in error.instance:
             yield Fault(_join(path, name), "is missing")
 
 
-def _type(error: ValidationError, path: str) -> Iterator[Fault]:
+def _type(error: Mismatch, path: str) -> Iterator[Fault]:
     wanted = _TYPES.get(str(error.validator_value), str(error.validator_value))
     hint = _quote_hint(error.instance) if error.validator_value == "string" else ""
     yield Fault(path, f"found {type_name(error.instance)}; allowed: {wanted}{hint}")
@@ -123,34 +135,34 @@ def _quote_hint(value: Any) -> str:
     return ""
 
 
-def _choice(error: ValidationError, path: str) -> Iterator[Fault]:
+def _choice(error: Mismatch, path: str) -> Iterator[Fault]:
     allowed = ", ".join(str(each) for each in error.validator_value)
     yield Fault(path, f"found {_safe(error)}; allowed: {allowed}")
 
 
-def _grammar(error: ValidationError, path: str) -> Iterator[Fault]:
+def _grammar(error: Mismatch, path: str) -> Iterator[Fault]:
     allowed = _GRAMMARS.get(error.validator_value, "another form")
     yield Fault(path, f"found {_safe(error)}; allowed: {allowed}")
 
 
-def _too_long(error: ValidationError, path: str) -> Iterator[Fault]:
+def _too_long(error: Mismatch, path: str) -> Iterator[Fault]:
     yield Fault(path, f"has {len(error.instance)} characters; allowed: {error.validator_value}")
 
 
-def _too_many(error: ValidationError, path: str) -> Iterator[Fault]:
+def _too_many(error: Mismatch, path: str) -> Iterator[Fault]:
     yield Fault(path, f"has {len(error.instance)} entries; allowed: {error.validator_value}")
 
 
-def _too_few(error: ValidationError, path: str) -> Iterator[Fault]:
+def _too_few(error: Mismatch, path: str) -> Iterator[Fault]:
     found = "no entry" if not error.instance else f"{len(error.instance)} entries"
     yield Fault(path, f"has {found}; needed: at least {error.validator_value}")
 
 
-def _anything_else(error: ValidationError, path: str) -> Iterator[Fault]:
+def _anything_else(error: Mismatch, path: str) -> Iterator[Fault]:
     yield Fault(path, f"does not fit ({error.validator})")
 
 
-_WORDS: dict[str, Callable[[ValidationError, str], Iterator[Fault]]] = {
+_WORDS: dict[str, Callable[[Mismatch, str], Iterator[Fault]]] = {
     "additionalProperties": _unknown,
     "required": _missing,
     "type": _type,
@@ -163,7 +175,7 @@ _WORDS: dict[str, Callable[[ValidationError, str], Iterator[Fault]]] = {
 }
 
 
-def _path(error: ValidationError) -> str:
+def _path(error: Mismatch) -> str:
     path = ""
     for part in error.absolute_path:
         path = f"{path}[{part}]" if isinstance(part, int) else _join(path, str(part))
@@ -177,7 +189,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{shown_name}" if path else shown_name
 
 
-def _safe(error: ValidationError) -> str:
+def _safe(error: Mismatch) -> str:
     """The value, unless it stands where secrets do (DEP-2)."""
     if any(part in _WHERE_NO_VALUE_IS_SHOWN for part in error.absolute_path) and error.absolute_path[-1] == "value":
         return type_name(error.instance)
@@ -192,7 +204,9 @@ def type_name(value: Any) -> str:
         return "true or false"
     if isinstance(value, int | float):
         return "a number"
-    return {dict: "an object", list: "a list", str: "text"}.get(type(value), type(value).__name__)
+    if isinstance(value, dict):
+        return "an object"
+    return "a list" if isinstance(value, list) else "text"
 
 
 def shown(value: Any) -> str:
