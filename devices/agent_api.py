@@ -18,11 +18,11 @@ from django.views.decorators.csrf import csrf_exempt
 
 from agent.wire import canonical, messages
 from devices import policy
-from devices.models import Credential, DesiredItem, Device, ReportInbox
+from devices.models import Credential, DesiredItem, Device
 from devices.services.enrolment import device_enrol
+from devices.services.mailbox import inbox_put
 from devices.services.reports import FACTS_KIND, SelfPortrait
 from devices.services.tokens import hash_of
-from fleet.core import clock
 from fleet.core.errors import FleetError, Invalid, NotFound, TooLarge, Unauthorised
 from fleet.core.problems import CONTENT_TYPE, document
 
@@ -121,21 +121,14 @@ def report(request: HttpRequest) -> HttpResponse:
         raise _unknown()
     device_id, taken_in = sender
     told = _body(request, messages.Report, messages.MAX_REPORT_BYTES)
-    # A single statement commits itself.
-    ReportInbox.objects.bulk_create(_parts(device_id, told))
+    portrait = SelfPortrait(facts=told.facts, problems=told.problems)
+    inbox_put(
+        device_id=device_id,
+        sequence=told.sequence,
+        parts={DEPLOYMENTS_KIND: told.deployments, FACTS_KIND: portrait},
+    )
     notices = policy.sift(told.facts.labels).notices
     return _json(messages.ReportReply(sequence=told.sequence, resume_after=taken_in or 0, notices=notices))
-
-
-def _parts(device_id: int, told: messages.Report) -> list[ReportInbox]:
-    portrait = SelfPortrait(facts=told.facts, problems=told.problems)
-    now = clock.now()
-    return [
-        ReportInbox(
-            device_id=device_id, kind=kind, sequence=told.sequence, received_at=now, body=canonical.encode(body)
-        )
-        for kind, body in ((DEPLOYMENTS_KIND, told.deployments), (FACTS_KIND, portrait))
-    ]
 
 
 def _poll(request: HttpRequest) -> Head:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.contrib.auth.models import AbstractBaseUser, Group
+from django.contrib.auth.models import User, Group
 from django.db import transaction
 
 from devices.models import DeviceGroup
@@ -13,7 +13,7 @@ from fleet.core import audit
 KIND = "DeviceGroup"
 
 
-def group_set_deployers(*, group: DeviceGroup, deployers: Iterable[Group], actor: AbstractBaseUser | None) -> None:
+def group_set_deployers(*, group: DeviceGroup, deployers: Iterable[Group], actor: User | None) -> None:
     """Say which roles may deploy to a group; running rollouts go on. The same roles again change nothing."""
     wanted = set(deployers)
     with transaction.atomic():

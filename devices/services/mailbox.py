@@ -6,8 +6,9 @@ Locks are taken in one order everywhere, heads by ascending device, so that two 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
@@ -87,6 +88,17 @@ def desired_drop(*, kind: str, key: str, device_ids: Sequence[int]) -> int:
 def holders(kind: str, key: str) -> QuerySet[DesiredItem]:
     """The items of this key: every device that was told of it and has not proven its removal."""
     return DesiredItem.objects.filter(kind=kind, key=key)
+
+
+def inbox_put(*, device_id: int, sequence: int, parts: Mapping[str, Any]) -> None:
+    """Keep the parts of a report, by kind, until they are taken in: one INSERT, committed when this returns."""
+    now = clock.now()
+    ReportInbox.objects.bulk_create(
+        [
+            ReportInbox(device_id=device_id, kind=kind, sequence=sequence, received_at=now, body=canonical.encode(part))
+            for kind, part in parts.items()
+        ]
+    )
 
 
 def inbox_take(*, kind: str, limit: int) -> list[ReportInbox]:
