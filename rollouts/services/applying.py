@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from devices.models import DeviceGroup
 from devices.services import mailbox
 from fleet.core import audit, clock
 from fleet.core.door import Admitted
-from fleet.core.errors import Conflict, Denied
+from fleet.core.errors import Conflict, Denied, NotFound
 from fleet.core.fsm import locked
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end
@@ -53,6 +54,13 @@ def deployment_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = 
     check_groups(manifest.manifest.spec.allowedGroups, actor=actor)
     if dry_run:
         return _foretell(manifest)
+    try:
+        return _apply(manifest, actor)
+    except Deployment.DoesNotExist:  # its removal ended just now, so this makes a new one
+        return _apply(manifest, actor)
+
+
+def _apply(manifest: Admitted, actor: User | None) -> Applied:
     metadata = manifest.manifest.metadata
     with transaction.atomic():
         deployment, created = Deployment.objects.get_or_create(
@@ -75,19 +83,35 @@ def deployment_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = 
     return Applied(deployment, outcome, deployment.generation)
 
 
+@contextmanager
+def active(deployment: Deployment) -> Iterator[Deployment]:
+    """The deployment, fresh and locked.
+
+    Raises:
+        NotFound: it is gone.
+        Conflict: it is being deleted.
+    """
+    try:
+        with locked(Deployment, deployment.pk) as fresh:
+            _refuse_deleting(fresh)
+            yield fresh
+    except Deployment.DoesNotExist:
+        raise NotFound(f"Deployment {deployment} is gone") from None
+
+
 def _foretell(manifest: Admitted) -> Applied:
     metadata = manifest.manifest.metadata
     deployment = Deployment.objects.filter(namespace=metadata.namespace, name=metadata.name).first()
     if deployment is None:
         return Applied(None, "created", 1)
-    refuse_deleting(deployment)
+    _refuse_deleting(deployment)
     changed = current_revision(deployment).spec_hash != manifest.spec_hash
     outcome: Outcome = "configured" if changed or _metadata_differs(deployment, manifest) else "unchanged"
     return Applied(deployment, outcome, deployment.generation + changed)
 
 
 def _update(deployment: Deployment, manifest: Admitted, actor: User | None) -> Outcome:
-    refuse_deleting(deployment)
+    _refuse_deleting(deployment)
     outcome: Outcome = "unchanged"
     if _metadata_differs(deployment, manifest):
         deployment.labels = dict(manifest.manifest.metadata.labels)
@@ -112,10 +136,9 @@ def deployment_retarget(*, deployment: Deployment, actor: User | None) -> Revisi
 
     Raises:
         Denied: the actor may not deploy to one of the groups (DEP-7).
-        Conflict: the deployment is being deleted.
+        NotFound, Conflict: the deployment is gone or going.
     """
-    with locked(Deployment, deployment.pk) as fresh:
-        refuse_deleting(fresh)
+    with active(deployment) as fresh:
         current = current_revision(fresh)
         check_groups(spec_of(current).allowedGroups, actor=actor)
         fresh.generation += 1
@@ -166,10 +189,7 @@ def _supersede(deployment: Deployment, now: datetime) -> None:
             )
 
 
-def refuse_deleting(deployment: Deployment) -> None:
-    """Raises:
-    Conflict: the deployment is being deleted.
-    """
+def _refuse_deleting(deployment: Deployment) -> None:
     if deployment.life == Life.DELETING:
         raise Conflict(
             f"Deployment {deployment} is being deleted ({deployment.removal_message or 'just begun'}); "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 
 from django.contrib.auth.models import User
@@ -17,7 +18,7 @@ from fleet.targeting import wording
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end
 from rollouts.models import LIVE_PHASES, Deployment, Life, Observation, Phase, Revision
-from rollouts.services.applying import refuse_deleting
+from rollouts.services.applying import active
 from rollouts.services.bells import ring_for_deployment
 from rollouts.services.history import KIND, tell
 from rollouts.services.status import finish
@@ -29,10 +30,9 @@ def rollout_end(*, deployment: Deployment, actor: User | None) -> None:
     Ending what has ended already changes nothing (R7).
 
     Raises:
-        Conflict: the deployment is being deleted, which ends the rollout anyway.
+        NotFound, Conflict: the deployment is gone or going, which ends the rollout anyway.
     """
-    with locked(Deployment, deployment.pk) as fresh:
-        refuse_deleting(fresh)
+    with active(deployment) as fresh:
         who = actor.get_username() if actor else "the system"
         words = f"Ended by {who}; devices keep what they have. Retarget or apply a new revision to go on"
         if _cancel_running(fresh, words, clock.now()):
@@ -45,17 +45,20 @@ def deployment_delete(*, deployment: Deployment, actor: User | None) -> None:
     Works in every state (R3). With no device to wait for the object is gone when this returns. Asking twice changes
     nothing.
     """
-    with locked(Deployment, deployment.pk) as fresh:
+    with suppress(Deployment.DoesNotExist), locked(Deployment, deployment.pk) as fresh:
         if fresh.life == Life.ACTIVE:
-            now = clock.now()
-            fresh.mark_deleting(now)
-            # First all revisions, then heads, then targets: the order in which the evaluation takes its locks.
-            list(Revision.objects.select_for_update().filter(deployment=fresh, phase__in=LIVE_PHASES).order_by("pk"))
-            mailbox.desired_withdraw(kind=DEPLOYMENT_KIND, key=str(fresh.uid))
-            _cancel_running(fresh, "Cancelled by deletion", now)
+            _begin_removal(fresh, clock.now())
             audit.record(actor=actor, action="delete", kind=KIND, name=str(fresh))
             ring_for_deployment(fresh.pk)
     deployment_evaluate_removal(deployment_id=deployment.pk)
+
+
+def _begin_removal(deployment: Deployment, now: datetime) -> None:
+    deployment.mark_deleting(now)
+    # First all revisions, then heads, then targets: the order in which the evaluation takes its locks.
+    list(Revision.objects.select_for_update().filter(deployment=deployment, phase__in=LIVE_PHASES).order_by("pk"))
+    mailbox.desired_withdraw(kind=DEPLOYMENT_KIND, key=str(deployment.uid))
+    _cancel_running(deployment, "Cancelled by deletion", now)
 
 
 def _cancel_running(deployment: Deployment, message: str, now: datetime) -> bool:

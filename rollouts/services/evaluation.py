@@ -6,9 +6,10 @@ Locks are always taken in the order revision, heads of devices (ascending), targ
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
+from django.db import IntegrityError
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agent.wire.messages import DEPLOYMENT_KIND
@@ -25,6 +26,9 @@ from rollouts.selectors.matching import Match, match, spec_of
 from rollouts.services.history import phase_move, tell
 from rollouts.services.status import conclude, stay_pending
 
+#: How often a freeze is tried when devices are forgotten in the meantime; then the next pass goes on.
+MATCHES = 3
+
 
 def revision_evaluate(*, revision_id: int) -> None:
     """Freeze, absorb, release, conclude (DEP-10 to DEP-13, DEP-15, DEP-16).
@@ -33,14 +37,25 @@ def revision_evaluate(*, revision_id: int) -> None:
     that are due. A process that dies between two of its transactions leaves what the next call completes (R10). A
     revision that is gone or over is left alone.
     """
+    if _brought_up_to_date(revision_id):
+        # A transaction of its own: heads of devices are locked before any target is touched, as everywhere.
+        with _live(revision_id) as revision:
+            if revision is not None:
+                _release(revision)
+
+
+def _brought_up_to_date(revision_id: int) -> bool:
+    """Freeze or absorb; whether somebody has to be told after that."""
+    for _ in range(MATCHES - 1):
+        with suppress(IntegrityError):  # a device was forgotten between matching and freezing: match again
+            return _bring_up_to_date(revision_id)
+    return _bring_up_to_date(revision_id)
+
+
+def _bring_up_to_date(revision_id: int) -> bool:
     found = _match_if_pending(revision_id)
     with _live(revision_id) as revision:
-        if revision is None or not _bring_up_to_date(revision, found):
-            return
-    # A transaction of its own: heads of devices are locked before any target is touched, as everywhere.
-    with _live(revision_id) as revision:
-        if revision is not None:
-            _release(revision)
+        return revision is not None and _step(revision, found)
 
 
 def _match_if_pending(revision_id: int) -> Match | None:
@@ -58,8 +73,7 @@ def _live(revision_id: int) -> Iterator[Revision | None]:
         yield None
 
 
-def _bring_up_to_date(revision: Revision, found: Match | None) -> bool:
-    """Freeze or absorb; whether somebody has to be told after that."""
+def _step(revision: Revision, found: Match | None) -> bool:
     now = clock.now()
     if revision.phase == Phase.PENDING:
         return _freeze(revision, found, now) if found else False

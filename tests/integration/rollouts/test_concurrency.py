@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count
+from django.test import Client
 
-from agent.wire.messages import DEPLOYMENT_KIND
-from devices.models import DesiredHead, DesiredItem, Device, ReportInbox
+from agent.wire import canonical
+from agent.wire.messages import DEPLOYMENT_KIND, DeploymentReport, DeploymentState, Facts, Report
+from devices.models import Credential, DesiredHead, DesiredItem, Device
 from devices.services import device_forget
+from devices.services.tokens import hash_of
 from fleet.targeting.models import TargetState
 from rollouts import jobs, services
-from rollouts.models import Deployment, Phase, PhaseChange, Revision, Target
+from rollouts.models import Deployment, Observation, Phase, PhaseChange, Revision, Target
 from tests.integration.rollouts.together import together
 from tests.integration.rollouts.world import World
 
@@ -99,7 +104,7 @@ def test_large_rollouts_and_the_periodic_checkers_take_locks_in_one_order(world:
     names = [f"app-{n}" for n in range(4)]
     steps: list[Callable[[], Any]] = [_deploy(world, name) for name in names]
     steps += [lambda: [services.sweep() for _ in range(6)]] * 2
-    steps += [lambda: services.count_latecomers()]
+    steps += [services.count_latecomers]
     assert together(*steps) == []
     services.sweep()
     for deployment in Deployment.objects.all():
@@ -133,13 +138,44 @@ def _deploy(world: World, name: str) -> Callable[[], Any]:
     return deploy
 
 
+@pytest.mark.case("R6")
+@pytest.mark.parametrize("begun", [True, False])
+def test_devices_are_forgotten_while_they_are_released_to(world: World, begun: bool) -> None:
+    devices = world.devices([f"edge-{n}" for n in range(150)])
+    deployment = world.apply().deployment
+    assert deployment is not None
+    if begun:
+        world.evaluate(deployment)
+    for device in devices[:60]:
+        world.says(device, deployment, "progressing", "pulling image")
+    leaving = devices[::10]
+    raised = together(
+        lambda: world.evaluate(deployment),
+        lambda: [services.drain_deployments(limit=20) for _ in range(3)],
+        lambda: [services.drain_deployments(limit=20) for _ in range(3)],
+        lambda: [device_forget(device=device, actor=None) for device in leaving[::2]],
+        lambda: [device_forget(device=device, actor=None) for device in leaving[1::2]],
+    )
+    # A set that is frozen with a device that has just gone is frozen again by the next pass.
+    assert [error for error in raised if not isinstance(error, IntegrityError)] == []
+    services.sweep()
+    jobs.drain_reports()
+    assert Device.objects.count() == DesiredItem.objects.count() == 135
+    states = Counter((row.device_id is None, row.state) for row in world.revision(deployment).targets.all())
+    assert states.pop((False, TargetState.RELEASED)) == 135
+    assert set(states) <= {(True, TargetState.FAILED)}
+
+
 @pytest.mark.case("R5")
 def test_polls_and_reports_go_on_while_thousands_are_released(world: World) -> None:
     devices = world.devices([f"edge-{n}" for n in range(3000)])
+    Credential.objects.bulk_create(
+        Credential(device=device, token_hash=hash_of(device.name), created_at=world.now) for device in devices
+    )
     deployment = world.apply().deployment
     assert deployment is not None
     released = threading.Event()
-    polls: list[int] = []
+    answers: Counter[int] = Counter()
 
     def release() -> None:
         try:
@@ -149,25 +185,42 @@ def test_polls_and_reports_go_on_while_thousands_are_released(world: World) -> N
 
     def traffic(part: int) -> Callable[[], None]:
         def poll_and_report() -> None:
-            mine = devices[part::4]
+            mine = cycle(enumerate(devices[part::4], start=1))
             while not released.is_set():
-                for device in mine[:200]:
-                    DesiredHead.objects.values_list("epoch", "version").get(device=device)
-                    world.says(device, deployment, "progressing", "pulling image")
-                    polls.append(device.pk)
-                services.drain_deployments(limit=100)
+                sequence, device = next(mine)
+                answers[_poll(device).status_code] += 1
+                answers[_report(device, deployment, sequence).status_code] += 1
 
         return poll_and_report
 
-    assert together(release, *[traffic(part) for part in range(4)]) == []
+    def drain() -> None:
+        while not released.is_set():
+            services.drain_deployments(limit=100)
+
+    assert together(release, drain, *[traffic(part) for part in range(4)]) == []
+    assert set(answers) == {200}
+    assert answers.total() > 20
     while services.drain_deployments(limit=500):
         pass
-    assert len(polls) > 100
-    assert not ReportInbox.objects.exists()
     assert Target.objects.filter(state=TargetState.RELEASED).count() == 3000
     assert DesiredItem.objects.filter(kind=DEPLOYMENT_KIND, remove=False).count() == 3000
     assert not DesiredHead.objects.exclude(version=2).exists()
+    assert Observation.objects.count() == answers.total() // 2
     assert world.revision(deployment).released == 3000
+
+
+def _poll(device: Device) -> Any:
+    return Client().get("/api/agent/v1/desired", headers={"authorization": f"Bearer {device.name}"})
+
+
+def _report(device: Device, deployment: Deployment, sequence: int) -> Any:
+    said = DeploymentReport(uid=str(deployment.uid), revision=1, state=DeploymentState.PROGRESSING, message="pulling")
+    return Client().post(
+        "/api/agent/v1/report",
+        canonical.encode(Report(sequence=sequence, facts=Facts(), deployments=[said])),
+        content_type="application/json",
+        headers={"authorization": f"Bearer {device.name}"},
+    )
 
 
 @pytest.mark.case("R13")

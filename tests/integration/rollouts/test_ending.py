@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 
 from devices.models import Connectivity, DesiredItem
 from devices.services import device_forget
+from fleet.core.errors import NotFound
 from fleet.core.models import AuditEntry
 from fleet.targeting.models import TargetState
 from rollouts import services
@@ -149,3 +150,15 @@ def test_deleting_twice_is_asked_once(world: World) -> None:
     services.deployment_delete(deployment=deployment, actor=None)
     services.deployment_delete(deployment=deployment, actor=None)
     assert AuditEntry.objects.filter(action="delete").count() == 1
+
+
+@pytest.mark.clause("DEP-17")
+def test_what_is_gone_is_said_to_be_gone(world: World) -> None:
+    deployment = _pending(world)
+    services.deployment_delete(deployment=deployment, actor=None)
+    deployment.pk = 1
+    services.deployment_delete(deployment=deployment, actor=None)
+    with pytest.raises(NotFound, match="default/api is gone"):
+        services.rollout_end(deployment=deployment, actor=None)
+    with pytest.raises(NotFound, match="default/api is gone"):
+        services.deployment_retarget(deployment=deployment, actor=None)

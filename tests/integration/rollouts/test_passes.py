@@ -55,7 +55,8 @@ def test_a_failed_device_holds_up_only_its_own_deployment(world: World) -> None:
 STEPS: list[tuple[Any, str]] = [
     (evaluation, "targets_freeze"),
     (evaluation, "phase_move"),
-    (evaluation, "_bring_up_to_date"),
+    (evaluation, "_step"),
+    (evaluation, "_brought_up_to_date"),
     (evaluation.mailbox, "desired_put"),
     (evaluation, "targets_release"),
     (evaluation, "conclude"),

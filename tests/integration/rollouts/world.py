@@ -85,7 +85,7 @@ class World:
         item = DesiredItem.objects.filter(device=device, kind=DEPLOYMENT_KIND, key=str(deployment.uid)).first()
         if item is None:
             return None
-        if item.remove:
+        if item.document is None:
             return 0
         return msgspec.json.decode(bytes(item.document.body), type=DeploymentDocument).revision
 
