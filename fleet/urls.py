@@ -4,11 +4,13 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from fleet.core import health
+from fleet.core import health, login
 
 api: list[URLPattern | URLResolver] = [
     path("", include("devices.api_urls")),
     path("", include("rollouts.api_urls")),
+    path("auth/login/", login.Login.as_view(), name="login"),
+    path("auth/logout/", login.Logout.as_view(), name="logout"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
 ]
 

@@ -98,7 +98,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["fleet.core.permissions.ModelPermissions"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["fleet.core.parsers.JsonObject"],
     "DEFAULT_PAGINATION_CLASS": "fleet.core.pagination.Pages",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -116,6 +116,18 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "OAS_VERSION": "3.1.1",
+    "ENUM_NAME_OVERRIDES": {
+        "DeploymentPhase": "rollouts.api.forms.PHASES",
+        "RevisionPhase": "rollouts.models.Phase",
+        "Connectivity": "devices.models.Connectivity",
+        "TargetState": "fleet.targeting.models.TargetState",
+    },
+    "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "fleet.core.openapi.complete",
+    ],
 }
 
 UNFOLD = unfold()

@@ -3,6 +3,8 @@
 from rollouts.services.applying import Applied, deployment_apply, deployment_retarget
 from rollouts.services.ending import deployment_delete, deployment_evaluate_removal, rollout_end
 from rollouts.services.evaluation import revision_evaluate
+from rollouts.services.manifests import manifests_apply
+from rollouts.services.manifests import manifests_apply
 from rollouts.services.passes import count_latecomers, drain_deployments, evaluate_touched, sweep
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "deployment_retarget",
     "drain_deployments",
     "evaluate_touched",
+    "manifests_apply",
+    "manifests_apply",
     "revision_evaluate",
     "rollout_end",
     "sweep",

@@ -1,0 +1,1 @@
+"""Devices, groups and enrolment tokens over REST (API-1)."""

@@ -1,0 +1,93 @@
+"""What the views of the REST API share: strict input, and who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+from django.contrib.auth.models import User
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.response import Response
+
+from fleet.core.parsers import JsonObject
+
+API_VERSION = "fleet.nationtech.io/v1alpha1"
+
+
+class Strict(serializers.Serializer[Any]):
+    """A body with a field that does not exist is refused: a misspelt wish must not pass unnoticed."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            unknown = [str(name)[:80] for name in data if name not in self.fields]
+            if unknown:
+                allowed = ", ".join(self.fields)
+                raise serializers.ValidationError({name: f"unknown field; allowed: {allowed}" for name in unknown})
+        return super().to_internal_value(data)
+
+
+class Text(serializers.CharField):
+    """Text alone: DRF's own field takes numbers as well."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise serializers.ValidationError(f"found {type(data).__name__}; allowed: text")
+        return super().to_internal_value(data)
+
+
+class TrueFalse(serializers.BooleanField):
+    """``true`` or ``false``: DRF's own field takes words and numbers as well."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("allowed: true or false")
+        return data
+
+
+class Constant(serializers.CharField):
+    """The same word in every object, as ``kind``."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(read_only=True, source="*")
+        self.value = value
+
+    def to_representation(self, value: Any) -> str:
+        return self.value
+
+
+class Names(serializers.ListField):
+    """The names of related rows, from what was prefetched."""
+
+    child = serializers.CharField()
+
+    def to_representation(self, data: Any) -> list[str]:
+        return [each.name for each in data.all()]
+
+
+class ApiView(GenericAPIView[Any]):
+    """A view says by HTTP method which permissions it needs, checks the input, and calls one service."""
+
+    parser_classes = [JsonObject]
+    #: Full names of permissions by HTTP method; see :class:`fleet.core.permissions.ModelPermissions`.
+    required_permissions: ClassVar[dict[str, list[str]]] = {}
+
+    @property
+    def actor(self) -> User:
+        """Who asks; the permission class let nobody else in."""
+        return cast(User, self.request.user)
+
+    def checked(self, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+        """The body as this serializer reads it.
+
+        Raises:
+            ValidationError: with every fault.
+        """
+        reader = serializer(data=self.request.data)
+        reader.is_valid(raise_exception=True)
+        return cast(dict[str, Any], reader.validated_data)
+
+    def page_of(self, rows: Any) -> Response:
+        """One page of a filtered queryset."""
+        page = self.paginate_queryset(self.filter_queryset(rows))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)

@@ -1,0 +1,1 @@
+"""fleetctl: the fleet from a shell. It talks HTTP and knows neither Django nor the database."""

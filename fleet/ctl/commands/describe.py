@@ -1,0 +1,122 @@
+"""``fleetctl describe``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from fleet.ctl.client import segment
+from fleet.ctl.output import moment, say, table
+from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path
+
+app = typer.Typer(no_args_is_help=True, help="Everything about one object.")
+
+_TARGET_HEADS = ("DEVICE", "CANARY", "STATE", "CONNECTIVITY", "SINCE", "WHY IN THE SET", "MESSAGE")
+
+
+@app.command("deployment")
+def deployment(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name, or namespace/name.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
+    """Where a deployment stands, on which devices, and how it came to that."""
+    server, path = client(context), deployment_path(name, namespace)
+    found = server.get(path)
+    metadata, status = found["metadata"], found["status"]
+    _fields(
+        ("Name", f"{metadata['namespace']}/{metadata['name']}"),
+        ("UID", metadata["uid"]),
+        ("Labels", _pairs(metadata["labels"])),
+        ("Created", moment(metadata["creationTimestamp"])),
+        ("Generation", f"{metadata['generation']} (observed {status['observedGeneration']})"),
+        ("Phase", f"{status['phase']} since {moment(status['since'])}"),
+        ("Status", status["message"] or "waits for nothing"),
+        ("Devices", _counts(status)),
+        ("Groups", ", ".join(found["spec"].get("allowedGroups", []))),
+    )
+    _section("Targets", _TARGET_HEADS, (_target(row) for row in server.pages(f"{path}targets/")))
+    _section("Conditions", ("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), map(_condition, status["conditions"]))
+    _section("History", ("AT", "GENERATION", "FROM", "TO", "MESSAGE"), _history(server.pages(f"{path}revisions/")))
+
+
+@app.command("device")
+def device(context: typer.Context, name: Annotated[str, typer.Argument(help="Its name.")]) -> None:
+    """What is known of a device, and what it has to run."""
+    server, path = client(context), f"devices/{segment(name)}/"
+    found = server.get(path)
+    metadata, spec, status = found["metadata"], found["spec"], found["status"]
+    _fields(
+        ("Name", metadata["name"]),
+        ("UID", metadata["uid"]),
+        ("Enrolled", moment(metadata["creationTimestamp"])),
+        ("Connectivity", f"{status['connectivity']} since {moment(status['connectivitySince'])}"),
+        ("Last seen", moment(status["lastSeen"])),
+        ("Canary", "yes" if spec["canary"] else "no"),
+        ("Groups", ", ".join(status["groups"])),
+        ("Labels", _pairs(metadata["labels"])),
+        ("  by operator", _pairs(spec["labels"])),
+        ("  reported", _pairs(status["reportedLabels"])),
+        ("Machine", " ".join(status[part] for part in ("architecture", "os", "kernel") if status[part])),
+        ("Agent", status["agentVersion"]),
+        ("Podman", status["podmanVersion"]),
+        ("Capabilities", ", ".join(status["capabilities"])),
+    )
+    if status["problems"]:
+        say("\nProblems:")
+        for problem in status["problems"]:
+            say(f"  {_problem(problem)}")
+    heads = ("DEPLOYMENT", "WANTED", "TARGET", "OBSERVED", "GENERATION", "MESSAGE")
+    _section("Deployments", heads, map(_on_device, server.pages(f"{path}deployments/")))
+
+
+def _fields(*pairs: tuple[str, object]) -> None:
+    width = max(len(name) for name, _ in pairs) + 2
+    for name, value in pairs:
+        say(f"{name + ':':<{width}}{value or '-'}")
+
+
+def _section(title: str, heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+    lines = table(heads, rows)
+    say(f"\n{title}:")
+    for line in lines if len(lines) > 1 else ["none"]:
+        say(f"  {line}")
+
+
+def _pairs(labels: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _counts(status: dict[str, Any]) -> str:
+    words = ", ".join(f"{number} {name}" for name, number in status["counts"].items())
+    return f"{words}; {status['latecomers']} came after the freeze" if status["latecomers"] else words
+
+
+def _target(row: dict[str, Any]) -> tuple[object, ...]:
+    canary = "yes" if row["canary"] else "no"
+    since = moment(row["since"])
+    return row["device"], canary, row["state"], row["connectivity"], since, row["reason"], row["message"]
+
+
+def _condition(each: dict[str, Any]) -> tuple[object, ...]:
+    return each["type"], each["status"], moment(each["lastTransitionTime"]), each["reason"], each["message"]
+
+
+def _history(revisions: Iterable[dict[str, Any]]) -> Iterable[tuple[object, ...]]:
+    for revision in revisions:
+        for change in reversed(revision["history"]):
+            at = moment(change["at"])
+            yield at, revision["generation"], change["source"], change["target"], change["message"]
+        author = revision["createdBy"] or "the system"
+        yield moment(revision["createdAt"]), revision["generation"], "", "Pending", f"by {author}"
+
+
+def _problem(problem: Any) -> str:
+    return "; ".join(f"{key}: {value}" for key, value in problem.items()) if isinstance(problem, dict) else str(problem)
+
+
+def _on_device(row: dict[str, Any]) -> tuple[object, ...]:
+    wanted = {"run": "yes", "remove": "to be removed", "nothing": "no"}[row["wanted"]]
+    return row["deployment"], wanted, row["targetState"], row["observedState"], row["observedRevision"], row["message"]

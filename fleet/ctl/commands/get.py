@@ -1,0 +1,150 @@
+"""``fleetctl get``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from fleet.ctl.client import segment
+from fleet.ctl.errors import Exit, Refused
+from fleet.ctl.output import Format, moment, show
+from fleet.ctl.session import DEFAULT_NAMESPACE, client, deployment_path
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="table, yaml, json or name.")]
+Row = Callable[[dict[str, Any]], Sequence[object]]
+
+
+class Kind(StrEnum):
+    DEPLOYMENTS = "deployments"
+    DEPLOYMENT = "deployment"
+    DEVICES = "devices"
+    DEVICE = "device"
+    GROUPS = "groups"
+    GROUP = "group"
+    TOKENS = "tokens"
+    TOKEN = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """How one sort of object is fetched and shown."""
+
+    path: str
+    heads: Sequence[str]
+    row: Row
+    name: Callable[[dict[str, Any]], str]
+    has_labels: bool = False
+
+
+def _deployment_row(each: dict[str, Any]) -> Sequence[object]:
+    metadata, status = each["metadata"], each["status"]
+    counts = status["counts"]
+    done = f"{counts['converged']}/{counts['matched']}"
+    return (
+        metadata["namespace"],
+        metadata["name"],
+        metadata["generation"],
+        status["phase"],
+        done,
+        counts["failed"],
+        counts["offline"],
+        status["message"],
+    )
+
+
+def _device_row(each: dict[str, Any]) -> Sequence[object]:
+    status = each["status"]
+    own = ("device-id", "canary")
+    labels = ",".join(f"{key}={value}" for key, value in each["metadata"]["labels"].items() if key not in own)
+    return (
+        each["metadata"]["name"],
+        status["connectivity"],
+        moment(status["lastSeen"]),
+        "yes" if each["spec"]["canary"] else "no",
+        ",".join(status["groups"]),
+        status["agentVersion"],
+        labels,
+    )
+
+
+def _group_row(each: dict[str, Any]) -> Sequence[object]:
+    return each["name"], len(each["devices"]), ",".join(each["deployers"])
+
+
+def _token_row(each: dict[str, Any]) -> Sequence[object]:
+    revoked = moment(each["revokedAt"]) if each["revokedAt"] else "no"
+    uses = f"{each['uses']}/{each['useLimit']}"
+    return each["name"], uses, moment(each["expiresAt"]), revoked, ",".join(each["groups"])
+
+
+def _metadata_name(each: dict[str, Any]) -> str:
+    return str(each["metadata"]["name"])
+
+
+def _full_name(each: dict[str, Any]) -> str:
+    return f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+
+
+def _name(each: dict[str, Any]) -> str:
+    return str(each["name"])
+
+
+DEPLOYMENTS = Sort(
+    "deployments/",
+    ("NAMESPACE", "NAME", "GENERATION", "PHASE", "CONVERGED", "FAILED", "OFFLINE", "MESSAGE"),
+    _deployment_row,
+    _full_name,
+    has_labels=True,
+)
+DEVICES = Sort(
+    "devices/",
+    ("NAME", "CONNECTIVITY", "LAST SEEN", "CANARY", "GROUPS", "AGENT", "LABELS"),
+    _device_row,
+    _metadata_name,
+    has_labels=True,
+)
+GROUPS = Sort("groups/", ("NAME", "DEVICES", "DEPLOYERS"), _group_row, _name)
+TOKENS = Sort("enrolment-tokens/", ("NAME", "USES", "EXPIRES", "REVOKED", "GROUPS"), _token_row, _name)
+SORTS = {
+    Kind.DEPLOYMENTS: DEPLOYMENTS,
+    Kind.DEPLOYMENT: DEPLOYMENTS,
+    Kind.DEVICES: DEVICES,
+    Kind.DEVICE: DEVICES,
+    Kind.GROUPS: GROUPS,
+    Kind.GROUP: GROUPS,
+    Kind.TOKENS: TOKENS,
+    Kind.TOKEN: TOKENS,
+}
+
+
+def get(
+    context: typer.Context,
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    name: Annotated[str, typer.Argument(help="One of them; a deployment may be namespace/name.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of deployments.")] = DEFAULT_NAMESPACE,
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Deployments of all namespaces.")] = False,
+    selector: Annotated[str, typer.Option("--selector", "-l", help="Labels, as in role=analyzer,!spare.")] = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """Show one object or a list."""
+    sort = SORTS[kind]
+    if selector and (name or not sort.has_labels):
+        raise Refused("--selector is for lists of deployments and devices", Exit.USAGE)
+    if name:
+        path = deployment_path(name, namespace) if sort is DEPLOYMENTS else f"{sort.path}{segment(name)}/"
+        found = [client(context).get(path)]
+    else:
+        query = {"selector": selector} if selector else {}
+        if sort is DEPLOYMENTS and not everywhere:
+            query["namespace"] = namespace
+        found = list(client(context).pages(sort.path, **query))
+    show_sort(sort, found, output, alone=bool(name))
+
+
+def show_sort(sort: Sort, found: list[dict[str, Any]], output: Format, *, alone: bool = False) -> None:
+    """Print objects of one sort."""
+    show(found, output, heads=sort.heads, row=sort.row, name=sort.name, alone=alone)

@@ -1,0 +1,37 @@
+"""What every command shares: the options before its name, and the client that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from fleet.ctl import config
+from fleet.ctl.client import Client, segment
+
+DEFAULT_NAMESPACE = "default"
+
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the deployment.")]
+
+
+@dataclass(slots=True)
+class Options:
+    """From the command line; empty means not given."""
+
+    server: str = ""
+    ca_file: str = ""
+
+
+def client(context: typer.Context) -> Client:
+    """The client for this call of fleetctl."""
+    options: Options = context.ensure_object(Options)
+    return Client(config.load(server=options.server, ca_file=options.ca_file))
+
+
+def deployment_path(name: str, namespace: str) -> str:
+    """The address of a deployment; ``namespace/name`` is taken too."""
+    before, slash, after = name.partition("/")
+    if slash:
+        namespace, name = before, after
+    return f"namespaces/{segment(namespace)}/deployments/{segment(name)}/"

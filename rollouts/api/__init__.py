@@ -1,0 +1,1 @@
+"""Manifests and deployments over REST (API-1)."""

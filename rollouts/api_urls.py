@@ -1,0 +1,18 @@
+"""Addresses under ``/api/v1/``."""
+
+from django.urls import path
+
+from rollouts.api import deployments, manifests
+
+ONE = "namespaces/<str:namespace>/deployments/<str:name>/"
+
+urlpatterns = [
+    path("manifests/", manifests.Manifests.as_view(), name="manifests"),
+    path("deployments/", deployments.DeploymentList.as_view(), name="deployment-list"),
+    path(ONE, deployments.DeploymentOne.as_view(), name="deployment"),
+    path(f"{ONE}targets/", deployments.DeploymentTargets.as_view(), name="deployment-targets"),
+    path(f"{ONE}revisions/", deployments.DeploymentRevisions.as_view(), name="deployment-revisions"),
+    path(f"{ONE}manifest/", deployments.DeploymentManifest.as_view(), name="deployment-manifest"),
+    path(f"{ONE}retarget/", deployments.DeploymentRetarget.as_view(), name="deployment-retarget"),
+    path(f"{ONE}end/", deployments.RolloutEnd.as_view(), name="rollout-end"),
+]
