@@ -73,6 +73,7 @@ class IsolatedPodman:
         self._bridge = f"fl{secrets.token_hex(4)}"
         self._subnet = f"10.{128 + secrets.randbelow(64)}.{secrets.randbelow(256)}"
         self._namespaces: set[str] = set()
+        self._containers: set[str] = set()
         self._write_settings({address: address for address in insecure_registries} | dict(stand_ins or {}))
 
     @property
@@ -117,7 +118,7 @@ class IsolatedPodman:
 
     def lose_power(self) -> None:
         """What a power cut leaves: every process gone, all that was in memory forgotten. Call :meth:`start` after."""
-        self._note_namespaces()
+        self._note_kernel_objects()
         self.stop_service()
         self._kill_containers()
         self._release_kernel_objects()
@@ -127,14 +128,30 @@ class IsolatedPodman:
     def close(self) -> None:
         """Remove everything: containers, processes, mounts, bridge, folder. Safe to call twice and after a failure."""
         if self._root.exists():
-            self._note_namespaces()
-            with contextlib.suppress(subprocess.SubprocessError):
-                self.cli("rm", "--all", "--force", "--time", "0", timeout=60)
+            self._note_kernel_objects()
+            with contextlib.suppress(RuntimeError, subprocess.SubprocessError):
+                self.remove_containers()
         self.stop_service()
         self._kill_containers()
         self._release_kernel_objects()
         subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remove_containers(self, attempts: int = 5) -> None:
+        """Remove all containers at once; one that is just restarting refuses, so it is tried again.
+
+        Raises:
+            RuntimeError: when the last attempt failed too.
+        """
+        for attempt in range(1, attempts + 1):
+            try:
+                self.cli("rm", "--all", "--force", "--time", "0", timeout=60)
+            except RuntimeError:
+                if attempt == attempts:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
 
     def cli(self, *arguments: str, timeout: float = 120) -> str:
         """Run a Podman command on this storage; its standard output.
@@ -232,10 +249,11 @@ class IsolatedPodman:
         log = (self.folder / "service.log").read_text(errors="replace")[-2000:]
         raise TimeoutError(f"podman did not answer on {self.socket} within {seconds:.0f} s; its log: {log}")
 
-    def _note_namespaces(self) -> None:
-        """Remember the network namespaces: they are mounted outside of our folder and outlive a power cut."""
+    def _note_kernel_objects(self) -> None:
+        """Remember what lies outside of our folder and outlives a power cut: namespaces, cgroups, runc's notes."""
         with contextlib.suppress(RuntimeError, subprocess.SubprocessError):
-            containers = self.cli("ps", "--all", "--quiet", timeout=30).split()
+            containers = self.cli("ps", "--all", "--quiet", "--no-trunc", timeout=30).split()
+            self._containers.update(containers)
             if containers:
                 found = self.cli("inspect", "--format", "{{.NetworkSettings.SandboxKey}}", *containers, timeout=30)
                 self._namespaces.update(line for line in found.splitlines() if line.startswith("/run/netns/"))
@@ -258,6 +276,11 @@ class IsolatedPodman:
         for place in self._namespaces:
             Path(place).unlink(missing_ok=True)
         self._namespaces.clear()
+        for container in self._containers:
+            for cgroup in Path("/sys/fs/cgroup").glob(f"*/libpod_parent/libpod-*{container}*"):
+                with contextlib.suppress(OSError):
+                    cgroup.rmdir()
+            shutil.rmtree(f"/run/runc/{container}", ignore_errors=True)
         for table in ("nat", "filter"):
             _drop_firewall_rules(table, self._subnet)
 

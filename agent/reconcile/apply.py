@@ -49,7 +49,11 @@ def _remove(container_id: str, name: str, runtime: Runtime, announce: Callable[[
             runtime.stop(container_id, STOP_SECONDS)
     except RuntimeFailure:
         announce(f"container {name} did not stop and is removed by force")
-    _attempt(f"container {name} cannot be removed", name, lambda: runtime.remove(container_id))
+    try:
+        runtime.remove(container_id)
+    except RuntimeFailure:
+        # One whose monitor was killed is only marked as stopped by the first attempt; the second removes it.
+        _attempt(f"container {name} cannot be removed", name, lambda: runtime.remove(container_id))
 
 
 def _create(step: Create, runtime: Runtime) -> str:

@@ -19,6 +19,8 @@ from agent.wire.messages import DeploymentState
 
 #: Looks in one go: remove and create, init's end, services. What is not done then goes on at the next look.
 MAX_LOOKS = 6
+#: Times in the list of containers are cut to whole seconds: up to this much too early.
+LIST_GRAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class DeploymentWork:
     def _closer(self, container: Container) -> Container | None:
         """The list has whole seconds and no restarts: enough for what runs for long or was looked at before."""
         up = self._tools.clock.now() - container.started_at
-        at_rest = container.state is State.RUNNING and up >= self._tools.settings.settle_seconds
+        at_rest = container.state is State.RUNNING and up >= self._tools.settings.settle_seconds + LIST_GRAIN_SECONDS
         marker = (container.id, container.finished_at)
         if at_rest or (is_completed(container) and marker in self._proven):
             return container

@@ -22,8 +22,12 @@ STUCK_SECONDS = STOP_SECONDS + 15.0
 #: A process that is gone may have ended a moment ago, before Podman noticed: look twice before calling it lost.
 LOST_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 0.25
+#: Podman notes the start after the process began and takes the end from a file's coarse time: a run of a millisecond
+#: seems to end before it started.
+CLOCK_GRAIN_SECONDS = 1.0
 #: Podman restarts a service that crashed by itself; only after this long the agent does.
 RESTART_SECONDS = 5.0
+_PASSES_WITHIN = {State.LOST: LOST_SECONDS, State.STOPPED: RESTART_SECONDS}
 #: Exit codes that a stop leaves (asked, SIGKILL, SIGTERM), as opposed to a crash.
 _STOPPED_BY_HAND = (0, 137, 143)
 
@@ -161,7 +165,7 @@ def is_completed(container: Container) -> bool:
     return (
         container.state is State.EXITED
         and container.exit_code == 0
-        and 0 < container.started_at <= container.finished_at
+        and 0 < container.started_at <= container.finished_at + CLOCK_GRAIN_SECONDS
     )
 
 
@@ -276,7 +280,7 @@ def _passing(wanted: WantedContainer, current: Container, look: _Look) -> _Findi
     """Paused by hand goes on; stopping, stopped but not cleaned up or lost passes, or is replaced by force (P6)."""
     if current.state is State.PAUSED:
         return _Finding(wanted, (Unpause(current.id, current.name),), f"container {wanted.name} was paused")
-    limit = LOST_SECONDS if current.state is State.LOST else STUCK_SECONDS
+    limit = _PASSES_WITHIN.get(current.state, STUCK_SECONDS)
     since = look.memory.unsteady.get(current.id, look.now)
     if look.now - since >= limit:
         return _replace(wanted, current, f"container {wanted.name} is replaced, it was {current.state}")

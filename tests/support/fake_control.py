@@ -55,7 +55,7 @@ class FakeControlPlane:
         class Handler(_Handler):
             control = fake
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
         return self
@@ -110,6 +110,13 @@ class FakeControlPlane:
     def _put(self, item: DesiredItem) -> None:
         self.items[item.key] = item
         self.version = item.version
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """An agent that is killed breaks its connection; that is what some tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):

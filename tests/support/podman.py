@@ -72,7 +72,7 @@ def shared_containers() -> Iterator[Containers]:
 def containers(shared_containers: Containers) -> Iterator[Containers]:
     """The run's Podman, emptied of containers after the test; pulled images stay."""
     yield shared_containers
-    shared_containers.podman.cli("rm", "--all", "--force", "--time", "0")
+    shared_containers.podman.remove_containers()
 
 
 @pytest.fixture

@@ -106,6 +106,13 @@ def test_an_init_that_only_looks_finished_runs_again(found: dict[str, object]):
 
 
 @pytest.mark.clause("AGT-3")
+def test_a_run_of_a_millisecond_that_seems_to_end_before_its_start_is_completed():
+    target = wanted(score(API, init=MIGRATE))
+    containers = changed(running_as_wanted(target), "migrate", started_at=NOW - 90, finished_at=NOW - 90.002)
+    assert look(target, containers).steps == ()
+
+
+@pytest.mark.clause("AGT-3")
 def test_a_live_init_of_the_right_hash_is_adopted():
     target = wanted(score(API, init=MIGRATE))
     containers = changed(running_as_wanted(target)[:1], "migrate", state=State.RUNNING, finished_at=0.0)
