@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from tests.support import needs
@@ -21,6 +22,11 @@ __all__ = [
     "redis_server",
     "shared_containers",
 ]
+
+
+# A busy machine of two cores is slow at times; no test is about how long an example takes.
+hypothesis.settings.register_profile("fleet", deadline=None)
+hypothesis.settings.load_profile("fleet")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

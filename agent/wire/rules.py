@@ -65,11 +65,10 @@ def _selector(selector: LabelSelector, path: str) -> Iterator[Fault]:
 
 
 def _requirement(requirement: SelectorRequirement, path: str) -> Iterator[Fault]:
-    takes_values = requirement.operator in ("In", "NotIn")
-    if takes_values and not requirement.values:
+    if requirement.operator in ("In", "NotIn") and not requirement.values:
         yield Fault(path, f"is empty; operator {requirement.operator} needs at least one value")
-    if not takes_values and requirement.values:
-        yield Fault(path, f"has {len(requirement.values)} values; operator {requirement.operator} takes none")
+    if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
+        yield Fault(path, f"is not empty; operator {requirement.operator} takes no values")
 
 
 def _variables(container: PodmanService, path: str) -> Iterator[Fault]:

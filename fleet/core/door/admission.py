@@ -11,7 +11,7 @@ import msgspec
 from agent.wire import canonical, rules
 from agent.wire.manifest import API_VERSION, KINDS, Deployment
 from agent.wire.rules import Fault
-from fleet.core.door import reading, schema
+from fleet.core.door import loose, reading, schema
 from fleet.core.errors import Invalid
 
 
@@ -61,8 +61,9 @@ def _admit_one(document: Any) -> Admitted | list[Fault]:
     if faults := _not_ours(document):
         return faults
     kind = document["kind"]
-    if faults := schema.check(document, kind):
-        return faults
+    if misshapen := schema.check(document, kind):
+        broken = [fault.path for fault in misshapen]
+        return [*misshapen, *loose.sound(rules.check(loose.build(KINDS[kind], document)), broken)]
     manifest = msgspec.convert(document, KINDS[kind])
     if faults := rules.check(manifest):
         return faults

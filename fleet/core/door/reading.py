@@ -116,9 +116,22 @@ def _refused(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
 def _text_key(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
     """A mapping whose keys are the text that was written: ``on:`` and ``1:`` are no booleans and numbers here."""
     loader.construct_mapping(node)
-    return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
+    return {_whole(key): loader.construct_object(value, deep=True) for key, value in node.value}
 
 
+def _whole(node: yaml.ScalarNode) -> str:
+    """The node's text; a pair of surrogate escapes, as JSON writes what is beyond 16 bits, becomes one character."""
+    try:
+        return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise _refused("half of a surrogate pair, which is no character", node.start_mark) from None
+
+
+def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
+    return _whole(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:str", _text)
 _Loader.add_constructor("tag:yaml.org,2002:map", _text_key)
 # Dates are text here, and so are YAML 1.1's base-60 numbers: "22:22" is a port mapping that somebody forgot to quote.
 _Loader.yaml_implicit_resolvers = {

@@ -20,7 +20,13 @@ from agent.wire.schema import manifest_schema
 MAX_FAULTS = 100
 SHOWN_CHARS = 60
 
-_TYPES = {"object": "an object", "array": "a list", "string": "text", "boolean": "true or false", "integer": "a number"}
+_TYPES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "text",
+    "boolean": "a boolean, true or false",
+    "integer": "a number",
+}
 #: What a grammar allows, for people.
 _GRAMMARS = {
     names.DNS_LABEL: "1 to 63 lower-case letters, digits and -, beginning and ending with a letter or digit",
@@ -129,7 +135,7 @@ def _type(error: Mismatch, path: str) -> Iterator[Fault]:
 
 def _quote_hint(value: Any) -> str:
     if isinstance(value, bool):
-        return ' (YAML reads an unquoted yes, no, on or off as true or false; quote it, such as "no")'
+        return ' (YAML reads an unquoted yes, no, on or off as a boolean; quote it, such as "no")'
     if isinstance(value, int | float):
         return " (YAML reads an unquoted number, or a port mapping such as 22:22, as a number; quote it)"
     return ""
@@ -201,7 +207,7 @@ def type_name(value: Any) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):
-        return "true or false"
+        return "a boolean"
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, dict):
