@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -55,10 +54,9 @@ def enrol(device: DemoDevice, token: str) -> None:
         RuntimeError: when the control plane refuses; the message has its words.
     """
     done = subprocess.run(
-        device.agent("enroll"),
+        device.agent("enroll", "--token-file", "-"),
         cwd=ROOT,
-        env={**os.environ, "FLEET_ENROLMENT_TOKEN": token},
-        stdin=subprocess.DEVNULL,
+        input=token,
         capture_output=True,
         text=True,
         check=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+
 from rest_framework import serializers
 
 from devices.models import Connectivity, Device, DeviceGroup, EnrolmentToken

@@ -23,7 +23,7 @@ class Strict(serializers.Serializer[Any]):
             unknown = [str(name)[:80] for name in data if name not in self.fields]
             if unknown:
                 allowed = ", ".join(self.fields)
-                raise serializers.ValidationError({name: f"unknown field; allowed: {allowed}" for name in unknown})
+                raise serializers.ValidationError(dict.fromkeys(unknown, f"unknown field; allowed: {allowed}"))
         return super().to_internal_value(data)
 
 

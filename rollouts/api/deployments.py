@@ -16,9 +16,9 @@ from fleet.core.rest import ApiView
 from fleet.core.short_selectors import selected
 from fleet.targeting.models import TargetState
 from rollouts import selectors, services
+from rollouts.admin.manifest import text
 from rollouts.api.forms import PHASES, DeploymentListed, DeploymentObject, RevisionObject, TargetObject
 from rollouts.api.rendering import Yaml
-from rollouts.admin.manifest import text
 from rollouts.models import Deployment, Target
 
 VIEW = {"GET": ["rollouts.view_deployment"]}

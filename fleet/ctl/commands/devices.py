@@ -104,6 +104,7 @@ def group_delete(context: typer.Context, name: Annotated[str, typer.Argument(hel
 def token_create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What you call it.")],
+    *,
     groups: Annotated[list[str] | None, typer.Option("--group", help="Devices come into it; may be repeated.")] = None,
     labels: Annotated[list[str] | None, typer.Option("--label", help="key=value given to each device.")] = None,
     uses: Annotated[int, typer.Option(min=1, help="How many devices it lets in.")] = 1,

@@ -26,7 +26,7 @@ class Kind(StrEnum):
     GROUPS = "groups"
     GROUP = "group"
     TOKENS = "tokens"
-    TOKEN = "token"
+    TOKEN = "token"  # noqa: S105  (the word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,7 @@ def get(
     context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     name: Annotated[str, typer.Argument(help="One of them; a deployment may be namespace/name.")] = "",
+    *,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of deployments.")] = DEFAULT_NAMESPACE,
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Deployments of all namespaces.")] = False,
     selector: Annotated[str, typer.Option("--selector", "-l", help="Labels, as in role=analyzer,!spare.")] = "",
