@@ -189,4 +189,4 @@ class DeploymentAdmin(EditorViews, ServiceAdmin):
     def live(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The changing parts alone."""
         obj = self.found(request, object_id)
-        return TemplateResponse(request, "fleet/rollout_parts.html", self.detail_context(request, obj))
+        return TemplateResponse(request, "fleet/rollout_live.html", self.detail_context(request, obj))

@@ -75,10 +75,10 @@ def sentence(deployment: Any) -> str:
     if deployment.message:
         return str(deployment.message)
     if deployment.phase == Phase.CONVERGED:
-        return f"Done: {show.plural(deployment.converged, 'device')} proved this revision."
+        return f"Done: {show.plural(deployment.converged, 'device')} proved this revision"
     if deployment.phase == Phase.CANCELLED:
-        return "Ended by an operator: nothing more is released, and what runs keeps running."
-    return "Waiting for the first evaluation."
+        return "Ended by an operator: nothing more is released, and what runs keeps running"
+    return "Waiting for the first evaluation"
 
 
 def condition(revision: Revision, name: str) -> dict[str, Any] | None:

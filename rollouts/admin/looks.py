@@ -81,5 +81,5 @@ def images(digests: dict[str, str] | None) -> SafeString:
 
 
 def _short(digest: str) -> str:
-    algorithm, colon, text = digest.rpartition(":")
-    return f"{algorithm.rpartition('@')[2]}{colon}{text[:DIGEST_CHARS]}…" if len(text) > DIGEST_CHARS else digest
+    text = digest.rpartition(":")[2]
+    return text[:DIGEST_CHARS] if len(text) > DIGEST_CHARS else digest

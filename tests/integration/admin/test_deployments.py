@@ -219,7 +219,7 @@ def test_the_view_tells_the_whole_story_of_a_rollout(viewer: Client, world: Worl
     world.drain()
     world.evaluate(deployment)
     text = words(_view(viewer, deployment))
-    assert "Done: 2 devices proved this revision." in text
+    assert "Done: 2 devices proved this revision" in text
 
 
 @pytest.mark.clause("DEP-12")
@@ -249,7 +249,7 @@ def test_the_live_part_is_only_what_changes(viewer: Client, world: World) -> Non
     assert "no-store" in page["Cache-Control"]
     html = page.content.decode()
     assert "<html" not in html
-    for part in ("headline", "latecomers", "canaries", "targets", "revisions"):
+    for part in ("headline", "latecomers", "canaries", "targets", "revisions", "records"):
         assert f'data-part="{part}"' in html
         assert f'data-part="{part}"' in _view(viewer, deployment).content.decode()
 
