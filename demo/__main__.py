@@ -61,7 +61,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
         with built() as stage:
-            return _play(stage, options)
+            return _play_or_explain(stage, options)
     except KeyboardInterrupt:
         say("Stopped; nothing is left running.")
         return 130
@@ -74,14 +74,23 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _play_or_explain(stage: Stage, options: argparse.Namespace) -> int:
+    try:
+        return _play(stage, options)
+    except (TimeoutError, RuntimeError) as error:
+        _show_logs(stage)
+        say(f"The demo did not work: {error}")
+        return 1
+
+
 def _play(stage: Stage, options: argparse.Namespace) -> int:
     fleetctl, server = _start_control_plane(stage, options.port)
-    fleet = _start_devices(stage, fleetctl, server)
+    _start_devices(stage, fleetctl, server)
     _choose_canary(fleetctl)
     code = _roll_out(stage, fleetctl)
     _show_containers(stage)
     if code:
-        _show_logs(stage, fleet)
+        _show_logs(stage)
         say(f"The rollout did not converge within {LIMIT_SECONDS} s.")
     if options.exit:
         return code
@@ -101,7 +110,7 @@ def _start_control_plane(stage: Stage, preferred_port: int) -> tuple[Fleetctl, s
     return fleetctl, server
 
 
-def _start_devices(stage: Stage, fleetctl: Fleetctl, server: str) -> list[devices.DemoDevice]:
+def _start_devices(stage: Stage, fleetctl: Fleetctl, server: str) -> None:
     if stage.podman:
         say(f"{CANARY} runs real containers on a Podman of the demo's own; {', '.join(SIMULATED)} are simulated")
     else:
@@ -115,7 +124,6 @@ def _start_devices(stage: Stage, fleetctl: Fleetctl, server: str) -> list[device
         devices.enrol(device, token)
     for process in devices.start_agents(fleet):
         stage.exits.callback(process.stop)
-    return fleet
 
 
 def _token(fleetctl: Fleetctl) -> str:
@@ -128,7 +136,7 @@ def _choose_canary(fleetctl: Fleetctl) -> None:
     fleetctl("device", "canary", CANARY)
     wait_until(
         lambda: fleetctl("get", "devices", "-o", "json", show=False).count('"online"') >= 1 + len(SIMULATED),
-        seconds=30,
+        seconds=60,
         what="all five devices have reported",
         every=0.5,
     )
@@ -154,9 +162,8 @@ def _show_containers(stage: Stage) -> None:
         print(stage.podman.cli("ps", "--all"), flush=True)
 
 
-def _show_logs(stage: Stage, fleet: list[devices.DemoDevice]) -> None:
-    logs = [*sorted((stage.folder / "logs").glob("*.log")), *(device.folder / "agent.log" for device in fleet)]
-    for log in logs:
+def _show_logs(stage: Stage) -> None:
+    for log in sorted(stage.folder.glob("logs/*.log")) + sorted(stage.folder.glob("devices/*/agent.log")):
         print(f"--- {log.name} of {log.parent.name} ---", *log.read_text(errors="replace").splitlines()[-15:], sep="\n")
 
 
