@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.reconcile import labels
@@ -355,8 +355,9 @@ def worlds(draw: st.DrawFn) -> tuple[Wanted, list[Container]]:
 
 
 @pytest.mark.clause("AGT-6", "AGT-7")
+@settings(deadline=None)
 @given(worlds())
-def test_from_any_world_the_wanted_one_is_reached_and_only_then_converged_is_said(
+def test_from_any_world_the_wanted_one_is_reached_and_only_then_said(
     world: tuple[Wanted, list[Container]],
 ):
     target, containers = world
@@ -366,7 +367,7 @@ def test_from_any_world_the_wanted_one_is_reached_and_only_then_converged_is_sai
         memory = result.memory
         if result.verdict.state is DeploymentState.CONVERGED:
             break
-        containers = carry_out(result, containers, now)
+        containers = inits_end(carry_out(result, containers, now), now)
         now += 15
     assert result.verdict.state is DeploymentState.CONVERGED, result
     assert {c.name for c in containers} == {c.name for c in target.containers}
@@ -375,6 +376,15 @@ def test_from_any_world_the_wanted_one_is_reached_and_only_then_converged_is_sai
         assert found.labels[item.hash_label] == item.hash
         ended_well = found.state is State.EXITED and found.exit_code == 0
         assert ended_well if item.role == labels.INIT else ended_well or found.state is State.RUNNING
+
+
+def inits_end(containers: list[Container], now: float) -> list[Container]:
+    return [
+        replace(c, state=State.EXITED, finished_at=now + 1, started_at=now, exit_code=0)
+        if c.state is State.RUNNING and c.labels[labels.ROLE] == labels.INIT
+        else c
+        for c in containers
+    ]
 
 
 def carry_out(result: Plan, containers: list[Container], now: float) -> list[Container]:
@@ -398,6 +408,7 @@ def carry_out(result: Plan, containers: list[Container], now: float) -> list[Con
     return containers
 
 
+@settings(deadline=None)
 @given(worlds())
 def test_an_unfinished_init_keeps_every_step_away_from_the_services(world: tuple[Wanted, list[Container]]):
     target, containers = world
