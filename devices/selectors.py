@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Count, QuerySet
 
 from devices.models import Connectivity, Device, Heartbeat, ReportInbox
+from fleet.core.errors import NotFound
 
 
 class Candidate(NamedTuple):
@@ -29,6 +30,18 @@ def candidates() -> list[Candidate]:
 def devices_overview() -> QuerySet[Device]:
     """Devices with their heartbeat and groups, for lists: two queries whatever their number."""
     return Device.objects.select_related("heartbeat").prefetch_related("groups")
+
+
+def device_named(name: str) -> Device:
+    """The device of this name, with its heartbeat and groups.
+
+    Raises:
+        NotFound: there is none.
+    """
+    device = devices_overview().filter(name=name).first()
+    if device is None:
+        raise NotFound(f"there is no device {name[:80]!r}")
+    return device
 
 
 def connectivity_counts() -> dict[str, int]:

@@ -8,6 +8,7 @@ ONE = "namespaces/<str:namespace>/deployments/<str:name>/"
 
 urlpatterns = [
     path("manifests/", manifests.Manifests.as_view(), name="manifests"),
+    path("devices/<str:device>/deployments/", deployments.DeploymentsOnDevice.as_view(), name="device-deployments"),
     path("deployments/", deployments.DeploymentList.as_view(), name="deployment-list"),
     path(ONE, deployments.DeploymentOne.as_view(), name="deployment"),
     path(f"{ONE}targets/", deployments.DeploymentTargets.as_view(), name="deployment-targets"),

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from devices import selectors, services
 from devices.api.forms import DeviceChange, DeviceObject
 from devices.models import Connectivity, Device
-from fleet.core.errors import NotFound
+from devices.selectors import device_named
 from fleet.core.rest import ApiView
 from fleet.core.short_selectors import selected
 
@@ -27,16 +27,6 @@ class DeviceFilter(filters.FilterSet):
 
     def select(self, rows: Any, _: str, value: str) -> Any:
         return selected(rows, value)
-
-
-def device_named(name: str) -> Device:
-    """Raises:
-    NotFound: there is no such device.
-    """
-    device = selectors.devices_overview().filter(name=name).first()
-    if device is None:
-        raise NotFound(f"there is no device {name[:80]!r}")
-    return device
 
 
 class DeviceList(ApiView):

@@ -7,7 +7,7 @@ from datetime import timedelta
 from rest_framework import serializers
 
 from devices.models import Connectivity, Device, DeviceGroup, EnrolmentToken
-from fleet.core.rest import API_VERSION, Constant, Names, Strict, Text, TrueFalse
+from fleet.core.rest import API_VERSION, Constant, Names, Strict, Text, TrueFalse, Whole
 
 #: Ten years: longer than any roll-out of machines.
 MAX_TOKEN_SECONDS = int(timedelta(days=3650).total_seconds())
@@ -102,7 +102,7 @@ class TokenCreated(TokenObject):
 
 class TokenNew(Strict):
     name = Text(max_length=100)
-    expiresInSeconds = serializers.IntegerField(min_value=1, max_value=MAX_TOKEN_SECONDS)
-    useLimit = serializers.IntegerField()
+    expiresInSeconds = Whole(min_value=1, max_value=MAX_TOKEN_SECONDS)
+    useLimit = Whole()
     labels = serializers.DictField(child=Text(allow_blank=True), default=dict)
     groups = serializers.ListField(child=Text(max_length=253), default=list)

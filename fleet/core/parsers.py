@@ -53,7 +53,7 @@ class ManifestText(BaseParser):
 
     media_type = "application/yaml"
 
-    def parse(
+    def parse(  # type: ignore[override]  # whatever a parser returns becomes request.data
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> bytes:
         """The bytes.

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from django.contrib.auth.models import User
+from django_filters.rest_framework import FilterSet
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
 from rest_framework.response import Response
 
+from fleet.core.errors import Invalid, NotFound
+from fleet.core.pagination import Pages
 from fleet.core.parsers import JsonObject
 
 API_VERSION = "fleet.nationtech.io/v1alpha1"
@@ -33,6 +37,15 @@ class Text(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             raise serializers.ValidationError(f"found {type(data).__name__}; allowed: text")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    """A whole number: DRF's own field takes text as well."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            raise serializers.ValidationError("allowed: a whole number")
         return super().to_internal_value(data)
 
 
@@ -69,6 +82,7 @@ class ApiView(GenericAPIView[Any]):
     """A view says by HTTP method which permissions it needs, checks the input, and calls one service."""
 
     parser_classes = [JsonObject]
+    filterset_class: ClassVar[type[FilterSet] | None] = None
     #: Full names of permissions by HTTP method; see :class:`fleet.core.permissions.ModelPermissions`.
     required_permissions: ClassVar[dict[str, list[str]]] = {}
 
@@ -87,7 +101,25 @@ class ApiView(GenericAPIView[Any]):
         reader.is_valid(raise_exception=True)
         return cast(dict[str, Any], reader.validated_data)
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Names in an address are names: databases take no control characters.
+
+        Raises:
+            NotFound: there can be no object of that name.
+        """
+        super().initial(request, *args, **kwargs)
+        if not all(value.isprintable() for value in kwargs.values()):
+            raise NotFound("no object has a name with control characters")
+
     def page_of(self, rows: Any) -> Response:
-        """One page of a filtered queryset."""
+        """One page of the rows, filtered by the view's filters.
+
+        Raises:
+            Invalid: when the address has a parameter that doesn't exist: a misspelt filter would show too much.
+        """
+        filters = self.filterset_class.base_filters if self.filterset_class else {}
+        known = [*filters, Pages.page_query_param, Pages.page_size_query_param]
+        if unknown := sorted(set(self.request.query_params) - set(known)):
+            raise Invalid(f"unknown parameter {unknown[0][:80]!r}; allowed: {', '.join(known)}")
         page = self.paginate_queryset(self.filter_queryset(rows))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

@@ -53,10 +53,20 @@ class Client:
         url = f"{self.config.server}/api/v1/{path}"
         try:
             answer = self._session.request(
-                method, url, params=query, json=body, data=data, headers=headers, auth=auth, timeout=TIMEOUTS
+                method,
+                url,
+                params=query,
+                json=body,
+                data=data,
+                headers=headers,
+                auth=auth,
+                timeout=TIMEOUTS,
+                allow_redirects=False,  # a redirected POST would silently become a GET
             )
         except (requests.RequestException, OSError) as error:
             raise Refused(f"no answer from {self.config.server}: {_cause(error)}", Exit.UNREACHABLE) from None
+        if answer.is_redirect:
+            raise Refused(f"{url} is redirected to {answer.headers['Location']}; give that server", Exit.USAGE)
         if not answer.ok:
             raise _refusal(answer)
         if "json" in answer.headers.get("Content-Type", ""):

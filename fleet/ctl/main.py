@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fleet.ctl.commands import apply, describe, devices, get, session, watch
+from fleet.ctl.commands import apply, changes, describe, devices, get, session, watch
 from fleet.ctl.errors import EXPLAINED, Exit, Refused
 from fleet.ctl.output import say, warn
 from fleet.ctl.session import Options
@@ -45,6 +45,9 @@ app.command("login")(session.login)
 app.command("logout")(session.logout)
 app.command("apply")(apply.apply)
 app.command("get")(get.get)
+app.command("retarget")(changes.retarget)
+app.command("end")(changes.end)
+app.command("delete")(changes.delete)
 app.add_typer(describe.app, name="describe")
 app.add_typer(watch.app, name="watch")
 app.add_typer(devices.device, name="device")

@@ -31,7 +31,15 @@ def client(context: typer.Context) -> Client:
 
 def deployment_path(name: str, namespace: str) -> str:
     """The address of a deployment; ``namespace/name`` is taken too."""
-    before, slash, after = name.partition("/")
-    if slash:
-        namespace, name = before, after
+    namespace, name = _parts(name, namespace)
     return f"namespaces/{segment(namespace)}/deployments/{segment(name)}/"
+
+
+def full_name(name: str, namespace: str) -> str:
+    """``namespace/name``."""
+    return "/".join(_parts(name, namespace))
+
+
+def _parts(name: str, namespace: str) -> tuple[str, str]:
+    before, slash, after = name.partition("/")
+    return (before, after) if slash else (namespace, name)

@@ -45,13 +45,18 @@ class Seen:
         return str(self.status.get("phase", ""))
 
     @property
-    def summary(self) -> str:
-        """``Canary 1 of 5 converged: Waiting for …``."""
+    def progress(self) -> str:
+        """``generation 2: Canary, 1 of 5 converged, 1 released``."""
         counts = self.status["counts"]
         words = [f"{counts['converged']} of {counts['matched']} converged", f"{counts['released']} released"]
         words += [f"{counts[name]} {name}" for name in ("failed", "offline") if counts[name]]
+        return f"generation {self.generation}: {self.phase}, {', '.join(words)}"
+
+    @property
+    def summary(self) -> str:
+        """The progress and the sentence."""
         sentence = self.status["message"]
-        return f"{self.phase}: {', '.join(words)}" + (f". {sentence}" if sentence else "")
+        return f"{self.progress}. {sentence}" if sentence else self.progress
 
 
 def look(client: Client, path: str) -> Seen:
@@ -107,8 +112,10 @@ def changes(before: Seen, now: Seen) -> list[str]:
         return [now.trouble] if now.trouble != before.trouble else []
     known = {row["device"]: target_words(row) for row in before.rows}
     lines = [f"  {words}" for row in now.rows if (words := target_words(row)) != known.get(row["device"])]
-    if not before.status or before.generation != now.generation or before.summary != now.summary:
-        lines.insert(0, f"generation {now.generation}: {now.summary}")
+    moved = not before.status or before.progress != now.progress
+    # The sentence is mostly what the devices' own lines say; alone it is said only when they say nothing.
+    if moved or (not lines and before.summary != now.summary):
+        lines.insert(0, now.summary)
     return lines
 
 

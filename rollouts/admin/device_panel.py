@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import F, Q
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
@@ -14,7 +13,8 @@ from devices.admin import panels
 from devices.models import DesiredItem, Device
 from fleet.core.adminkit import show
 from rollouts.admin import looks
-from rollouts.models import LIVE_PHASES, Deployment, Life, Observation, Target
+from rollouts.models import LIVE_PHASES, Deployment, Life, Target
+from rollouts.selectors.on_device import OnDevice, deployments_on
 
 
 @panels.add_panel
@@ -23,41 +23,24 @@ def deployments(request: HttpRequest, device: Device) -> SafeString:
     if not request.user.has_perm("rollouts.view_deployment"):
         return mark_safe("")
     return mark_safe(  # noqa: S308  (a rendered template)
-        render_to_string("fleet/device_deployments.html", {"rows": _rows(device)}, request=request)
+        render_to_string(
+            "fleet/device_deployments.html", {"rows": [_row(each) for each in deployments_on(device)]}, request=request
+        )
     )
 
 
-def _rows(device: Device) -> list[dict[str, Any]]:
-    """Four queries, however many deployments."""
-    items = {item.key: item for item in DesiredItem.objects.filter(device=device, kind=DEPLOYMENT_KIND)}
-    observed = {str(each.deployment_uid): each for each in Observation.objects.filter(device=device)}
-    current = Target.objects.filter(
-        Q(revision__generation=F("revision__deployment__generation")), device=device
-    ).select_related("revision__deployment")
-    targets = {str(target.revision.deployment.uid): target for target in current}
-    uids = {*items, *observed, *targets}
-    known = {str(each.uid): each for each in Deployment.objects.filter(uid__in=uids)}
-    rows = [_row(uid, known.get(uid), items.get(uid), targets.get(uid), observed.get(uid)) for uid in uids]
-    return sorted(rows, key=lambda row: row["name"])
-
-
-def _row(
-    uid: str,
-    deployment: Deployment | None,
-    item: DesiredItem | None,
-    target: Target | None,
-    observation: Observation | None,
-) -> dict[str, Any]:
+def _row(found: OnDevice) -> dict[str, Any]:
+    target, observation = found.target, found.observation
     return {
-        "name": str(deployment or f"unknown deployment {uid}"),
-        "deployment": deployment,
-        "wanted": _wanted(item, target),
+        "name": found.name,
+        "deployment": found.deployment,
+        "wanted": _wanted(found.item, target),
         "target": target,
         "state": looks.target(target.state) if target else show.DASH,
         "observation": observation,
         "observed": looks.observed(observation.state) if observation else show.DASH,
         "images": looks.images(observation.images if observation else None),
-        "message": (observation.message if observation else "") or (target.message if target else ""),
+        "message": found.message,
     }
 
 

@@ -11,15 +11,24 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from devices.selectors import device_named
 from fleet.core.errors import NotFound
 from fleet.core.rest import ApiView
 from fleet.core.short_selectors import selected
 from fleet.targeting.models import TargetState
 from rollouts import selectors, services
-from rollouts.admin.manifest import text
-from rollouts.api.forms import PHASES, DeploymentListed, DeploymentObject, RevisionObject, TargetObject
+from rollouts.api.forms import (
+    PHASES,
+    DeploymentListed,
+    DeploymentObject,
+    DeploymentOnDevice,
+    RevisionObject,
+    TargetObject,
+)
 from rollouts.api.rendering import Yaml
 from rollouts.models import Deployment, Target
+from rollouts.selectors.manifests import text
+from rollouts.selectors.on_device import deployments_on
 
 VIEW = {"GET": ["rollouts.view_deployment"]}
 
@@ -146,3 +155,15 @@ class RolloutEnd(DeploymentView):
         """Release nothing more of the newest revision, for good."""
         services.rollout_end(deployment=self.found(), actor=self.actor)
         return Response(DeploymentObject(self.found()).data)
+
+
+class DeploymentsOnDevice(ApiView):
+    serializer_class = DeploymentOnDevice
+    queryset = Deployment.objects.none()
+    filter_backends = ()
+    required_permissions = {"GET": ["devices.view_device", "rollouts.view_deployment"]}
+
+    @extend_schema(operation_id="device_deployments", responses=DeploymentOnDevice(many=True))
+    def get(self, request: Request, **_: str) -> Response:
+        """What a device shall have, and what it said about it, by the deployments' names."""
+        return self.page_of(deployments_on(device_named(self.kwargs["device"])))

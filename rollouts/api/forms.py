@@ -12,6 +12,7 @@ from fleet.core.rest import API_VERSION, Constant
 from fleet.targeting.models import TargetState
 from rollouts import selectors
 from rollouts.models import DELETING, Deployment, Phase, PhaseChange, Revision, Target
+from rollouts.selectors.on_device import OnDevice
 
 PHASES = [(phase, phase) for phase in (*Phase.values, DELETING)]
 
@@ -129,6 +130,24 @@ class DeploymentObject(serializers.Serializer[Deployment]):
     @extend_schema_field(Status)
     def get_status(self, deployment: Deployment) -> Any:
         return Status(selectors.deployment_status(deployment)).data
+
+
+class DeploymentOnDevice(serializers.Serializer[OnDevice]):
+    """What a device shall have of one deployment, and what it said."""
+
+    deployment = serializers.CharField(source="name", help_text="namespace/name")
+    wanted = serializers.SerializerMethodField()
+    targetState = serializers.ChoiceField(TargetState.choices, source="target.state", allow_null=True, default=None)
+    observedState = serializers.CharField(source="observation.state", allow_null=True, default=None)
+    observedRevision = serializers.IntegerField(source="observation.revision", allow_null=True, default=None)
+    images = serializers.DictField(child=serializers.CharField(), source="observation.images", default=dict)
+    message = serializers.CharField()
+
+    @extend_schema_field({"type": "string", "enum": ["run", "remove", "nothing"]})
+    def get_wanted(self, found: OnDevice) -> str:
+        if found.item is None:
+            return "nothing"
+        return "remove" if found.item.remove else "run"
 
 
 class PhaseChangeObject(serializers.Serializer[PhaseChange]):
