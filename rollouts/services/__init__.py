@@ -4,7 +4,6 @@ from rollouts.services.applying import Applied, deployment_apply, deployment_ret
 from rollouts.services.ending import deployment_delete, deployment_evaluate_removal, rollout_end
 from rollouts.services.evaluation import revision_evaluate
 from rollouts.services.manifests import manifests_apply
-from rollouts.services.manifests import manifests_apply
 from rollouts.services.passes import count_latecomers, drain_deployments, evaluate_touched, sweep
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "deployment_retarget",
     "drain_deployments",
     "evaluate_touched",
-    "manifests_apply",
     "manifests_apply",
     "revision_evaluate",
     "rollout_end",
