@@ -6,8 +6,11 @@ clock, runtime and workers and then call the steps by themselves.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Collection
+
+import msgspec
 
 from agent import facts
 from agent.clock import Clock, SystemClock
@@ -54,6 +57,8 @@ class Agent:
         self._runtime = tools.runtime
         self._podman_version = ""
         self._last_contact_at = 0.0
+        self._status_news: Status | None = None
+        self._status_written_at = 0.0
 
     def poll(self) -> bool:
         """Ask for the desired state; whether something is to be done differently.
@@ -83,11 +88,18 @@ class Agent:
         return facts.gather(self.config.device.labels, self._podman_version)
 
     def write_status(self, error: ControlError | None = None, *, next_attempt_at: float = 0.0) -> None:
-        """For ``fleet-agent status``; a full disk must not end the agent."""
-        try:
-            self.store.save_status(self.status(error, next_attempt_at=next_attempt_at))
-        except OSError:
+        """For ``fleet-agent status``: when something changed, else once per heartbeat, to spare a flash card.
+
+        A full disk must not end the agent.
+        """
+        status = self.status(error, next_attempt_at=next_attempt_at)
+        news = msgspec.structs.replace(status, written_at=0.0, last_contact_at=0.0, next_attempt_at=0.0)
+        age = status.written_at - self._status_written_at
+        if news == self._status_news and 0 <= age < self.config.agent.heartbeat_seconds:
             return
+        with contextlib.suppress(OSError):
+            self.store.save_status(status)
+            self._status_news, self._status_written_at = news, status.written_at
 
     def status(self, error: ControlError | None = None, *, next_attempt_at: float = 0.0) -> Status:
         state = self.desired.state

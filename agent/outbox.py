@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from agent.clock import Clock
-from agent.control import ControlPlane
+from agent.control import ControlError, ControlPlane, Unauthorised
 from agent.ledger import Ledger
 from agent.store import KeptReports, Store
-from agent.wire.messages import DesiredState, Facts, Report
+from agent.wire.messages import MAX_REPORT_BYTES, DeploymentReport, DesiredState, Facts, Report
 
 #: Numbers are reserved on disk in blocks: a heartbeat need not wear out a flash card.
 BLOCK = 64
+_SHORT_MESSAGE_CHARS = 200
 
 
 class Outbox:
@@ -49,11 +52,17 @@ class Outbox:
         """Send the pending snapshot, or else a new one.
 
         Raises:
-            ControlError: then the same snapshot is sent again next time.
+            ControlError: then the same snapshot is sent again next time, unless it was refused for what it is.
         """
-        report = self._pending or self._snapshot(desired)
+        report = self._pending or _fitting(self._snapshot(desired))
         self._pending = report
-        reply = control.report(report)
+        try:
+            reply = control.report(report)
+        except ControlError as error:
+            if not error.is_temporary and not isinstance(error, Unauthorised):
+                self._pending = None
+                self._news.set()
+            raise
         self._pending = None
         self.notices = list(reply.notices)
         if reply.resume_after > report.sequence or (reply.resume_after == report.sequence and not self._is_known):
@@ -82,3 +91,20 @@ class Outbox:
             deployments=deployments,
             problems=self._ledger.problems(),
         )
+
+
+def _fitting(report: Report) -> Report:
+    """What is too large for the control plane is shortened: states matter more than their sentences and digests."""
+    for shorten in (_with_short_message, _without_images):
+        if len(msgspec.json.encode(report)) <= MAX_REPORT_BYTES:
+            break
+        report = msgspec.structs.replace(report, deployments=[shorten(item) for item in report.deployments])
+    return report
+
+
+def _with_short_message(item: DeploymentReport) -> DeploymentReport:
+    return msgspec.structs.replace(item, message=item.message[:_SHORT_MESSAGE_CHARS])
+
+
+def _without_images(item: DeploymentReport) -> DeploymentReport:
+    return msgspec.structs.replace(item, images={})

@@ -186,7 +186,6 @@ def test_what_runs_goes_on_when_the_new_image_cannot_be_had(edge: RealEdge, cont
     assert edge.container("api") == before
 
 
-@pytest.mark.clause("DEP-18")
 def test_a_pin_decides_what_a_tag_runs(edge: RealEdge, containers: Containers):
     tag = containers.tag("service")
     edge.bring("u1", score(service("api", tag)))

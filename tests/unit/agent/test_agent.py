@@ -422,6 +422,24 @@ def test_report_numbers_grow_over_restarts_and_after_lost_state(edge: Edge, cont
     assert control.last("u1").uid == "u1"
 
 
+def test_a_report_that_is_refused_for_what_it_is_is_not_repeated_for_ever(edge: Edge, control: FakeControlPlane):
+    control.refuse_with = 400
+    edge.until(lambda: control.calls[-1] == ("/api/agent/v1/report", 400))
+    control.refuse_with = 0
+    edge.until(lambda: bool(control.reports))
+    assert control.reports[0].sequence > 1, "a new snapshot, not the refused one"
+
+
+def test_a_report_that_is_too_large_says_the_states_all_the_same(edge: Edge, control: FakeControlPlane):
+    for number in range(300):
+        edge.agent.ledger.record(f"u{number}", 1, DeploymentState.FAILED, "x" * 5000, {"api": "sha256:" + "0" * 64})
+    edge.agent.report()
+    assert len(control.reports[-1].deployments) == 300
+    assert control.last("u7").state is DeploymentState.FAILED
+    assert len(control.last("u7").message) == 200
+    assert control.last("u7").images
+
+
 def test_changes_are_reported_at_once_and_heartbeats_at_their_interval(edge: Edge, control: FakeControlPlane):
     edge.until(lambda: len(control.reports) >= 2)
     quiet = len(control.reports)
@@ -540,7 +558,6 @@ def test_an_unexpected_error_in_one_deployment_stops_no_other(
 # Hashes --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.clause("AGT-10")
 def test_hashes_in_labels_are_keyed_per_device():
     one, other = Owner("uid", b"1" * 32), Owner("uid", b"2" * 32)
     assert one.keyed_hash(API) == one.keyed_hash(service("api", "r.example/api:1"))

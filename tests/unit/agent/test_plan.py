@@ -298,7 +298,6 @@ def test_a_container_stuck_in_a_passing_state_is_replaced_after_a_limit(state: S
     assert later.steps == (Remove("id-0", "api"), Create(target.services[0]))
 
 
-@pytest.mark.clause("DEP-18")
 def test_a_pin_replaces_a_container_of_another_digest_and_no_container_of_that_digest():
     free = wanted(score(API))
     containers = running_as_wanted(free)
