@@ -42,7 +42,7 @@ def broker(data_dir: Path) -> tuple[str, dict[str, Any]]:
     folder = data_dir / "broker"
     for part in ("queue", "processed", "control"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    return "filesystem://", {
+    return "folder://", {
         # One folder for both directions: client and worker share it.
         "data_folder_in": str(folder / "queue"),
         "data_folder_out": str(folder / "queue"),
