@@ -28,28 +28,38 @@ def drain_deployments(*, limit: int) -> int:
 def evaluate_touched(uids: Collection[UUID]) -> None:
     """Evaluate the deployments with these uids, live or on their way out."""
     live = live_revisions().filter(deployment__uid__in=uids).values_list("pk", flat=True)
-    each(list(live), lambda pk: revision_evaluate(revision_id=pk))
+    each(list(live), _evaluate_revision)
     leaving = deployments_to_remove().filter(uid__in=uids).values_list("pk", flat=True)
-    each(list(leaving), lambda pk: deployment_evaluate_removal(deployment_id=pk))
+    each(list(leaving), _evaluate_removal)
 
 
 def sweep() -> None:
     """Evaluate whatever may have something to do: what a lost bell left (R10), devices that went offline (R1)."""
-    each(revisions_to_evaluate(), lambda pk: revision_evaluate(revision_id=pk))
-    leaving = deployments_to_remove().values_list("pk", flat=True)
-    each(list(leaving), lambda pk: deployment_evaluate_removal(deployment_id=pk))
+    each(revisions_to_evaluate(), _evaluate_revision)
+    each(list(deployments_to_remove().values_list("pk", flat=True)), _evaluate_removal)
+
+
+def _evaluate_revision(pk: int) -> None:
+    revision_evaluate(revision_id=pk)
+
+
+def _evaluate_removal(pk: int) -> None:
+    deployment_evaluate_removal(deployment_id=pk)
 
 
 def count_latecomers() -> None:
     """Count and name, for every frozen live revision, the devices that match but came too late (DEP-10)."""
     devices = candidates()
-    frozen = live_revisions().filter(phase__in=FROZEN_PHASES).select_related("deployment")
-    each(list(frozen), lambda revision: _count(revision, latecomers(revision, devices)))
+
+    def count(revision: Revision) -> None:
+        names = latecomers(revision, devices)
+        if names is not None:
+            _note_latecomers(revision, names)
+
+    each(list(live_revisions().filter(phase__in=FROZEN_PHASES).select_related("deployment")), count)
 
 
-def _count(revision: Revision, names: list[str] | None) -> None:
-    if names is None:
-        return
+def _note_latecomers(revision: Revision, names: list[str]) -> None:
     with locked(Revision, revision.pk) as fresh:
         fresh.latecomers = len(names)
         fresh.conditions = policy.latecomer_conditions(

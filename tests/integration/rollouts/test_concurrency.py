@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -185,9 +184,9 @@ def test_polls_and_reports_go_on_while_thousands_are_released(world: World) -> N
 
     def traffic(part: int) -> Callable[[], None]:
         def poll_and_report() -> None:
-            mine = cycle(enumerate(devices[part::4], start=1))
-            while not released.is_set():
-                sequence, device = next(mine)
+            for sequence, device in enumerate(devices[part::4], start=1):
+                if released.is_set() and sequence > 20:
+                    break
                 answers[_poll(device).status_code] += 1
                 answers[_report(device, deployment, sequence).status_code] += 1
 
@@ -199,7 +198,7 @@ def test_polls_and_reports_go_on_while_thousands_are_released(world: World) -> N
 
     assert together(release, drain, *[traffic(part) for part in range(4)]) == []
     assert set(answers) == {200}
-    assert answers.total() > 20
+    assert answers.total() >= 160
     while services.drain_deployments(limit=500):
         pass
     assert Target.objects.filter(state=TargetState.RELEASED).count() == 3000

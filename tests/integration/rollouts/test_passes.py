@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from devices.models import Connectivity, DesiredHead, DesiredItem
-from rollouts import services
+from fleet.core.leases import lease
+from rollouts import jobs, services
 from rollouts.models import Phase, PhaseChange, Revision, Target
 from rollouts.services import evaluation, passes
 from tests.integration.rollouts.world import World
@@ -99,6 +100,37 @@ def test_a_lost_bell_costs_time_only(world: World) -> None:
     assert deployment is not None
     services.sweep()
     assert world.told(device, deployment) == 1
+
+
+@pytest.mark.case("R12")
+def test_a_pass_steps_back_for_another_runner_only_never_for_itself(world: World) -> None:
+    first, second = world.devices(["edge-1", "edge-2"], role="a")
+    deployment = world.apply(world.manifest("first", role="a")).deployment
+    assert deployment is not None
+    jobs.sweep()
+    jobs.sweep()
+    assert world.told(first, deployment) == 1
+    again = world.apply(world.manifest("second", role="a")).deployment
+    assert again is not None
+    with lease("rollouts.sweep", seconds=60) as ours:
+        assert ours
+        jobs.sweep()
+    assert world.told(second, again) is None
+    jobs.sweep()
+    assert world.told(second, again) == 1
+
+
+@pytest.mark.case("R12")
+def test_a_new_revision_supersedes_the_others_and_never_itself(world: World) -> None:
+    world.device("edge-1")
+    deployment = world.rollout()
+    for generation in (2, 3):
+        revision = services.deployment_retarget(deployment=deployment, actor=None)
+        assert revision.phase == Phase.PENDING
+        others = Revision.objects.exclude(pk=revision.pk)
+        assert {other.message for other in others.filter(generation=generation - 1)} == {
+            f"Superseded by generation {generation}"
+        }
 
 
 @pytest.mark.case("R14")
