@@ -13,7 +13,7 @@ from kombu import Connection, Exchange, Queue
 
 import fleet.celery  # noqa: F401  (tells kombu of the scheme)
 
-pytestmark = [pytest.mark.clause("OPS-2"), pytest.mark.case("R10")]
+pytestmark = pytest.mark.clause("OPS-2")
 QUEUE = Queue("bells", Exchange("bells", type="direct"), routing_key="bells")
 WRITERS, EACH = 3, 150
 
