@@ -36,7 +36,7 @@ class Manifests(ApiView):
     def post(self, request: Request, **_: str) -> Response:
         """Apply every manifest of the text, or none."""
         dry_run = _true_or_false(request, "dry_run")
-        admitted = door.admit(request.data)
+        admitted = door.admit(request.data or b"")  # of an empty body DRF makes an empty dict
         applied = services.manifests_apply(manifests=admitted, actor=self.actor, dry_run=dry_run)
         results = [_result(each, outcome, dry_run) for each, outcome in zip(admitted, applied, strict=True)]
         return Response(Results({"dryRun": dry_run, "results": results}).data)
