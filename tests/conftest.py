@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import hypothesis
 import pytest
 
@@ -24,8 +26,9 @@ __all__ = [
 ]
 
 
-# A busy machine of two cores is slow at times; no test is about how long an example takes.
-hypothesis.settings.register_profile("fleet", deadline=None)
+# No deadline, because two busy cores are slow at times. In CI the same examples every time, so that a change is judged
+# by what it changed; developers' runs look for new ones.
+hypothesis.settings.register_profile("fleet", deadline=None, derandomize=os.environ.get("CI") == "true")
 hypothesis.settings.load_profile("fleet")
 
 
