@@ -8,17 +8,17 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from django.conf import settings
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from agent.wire import canonical, messages
 from devices import policy
 from devices.models import Credential, DesiredItem, Device
+from devices.polling import Head, head_of
 from devices.services.enrolment import device_enrol
 from devices.services.mailbox import inbox_put
 from devices.services.reports import FACTS_KIND, SelfPortrait
@@ -34,26 +34,6 @@ Body = TypeVar("Body", bound=messages.Message)
 DEPLOYMENTS_KIND = "deployments"
 MAX_ENROL_BYTES = 4096
 SCHEME = "Bearer "
-
-# One indexed read, without model instances: this statement is most of what the database does all day.
-_POLL = """
-SELECT head.device_id, head.epoch, head.version
-FROM devices_credential AS credential
-JOIN devices_desiredhead AS head ON head.device_id = credential.device_id
-WHERE credential.token_hash = %s
-"""
-
-
-class Head(NamedTuple):
-    """Who polls, and the version of what they shall have."""
-
-    device_id: int
-    epoch: int
-    version: int
-
-    @property
-    def etag(self) -> str:
-        return f'"{self.epoch}.{self.version}"'
 
 
 def agent_view(method: str) -> Callable[[View], View]:
@@ -87,7 +67,7 @@ def enroll(request: HttpRequest) -> HttpResponse:
 def desired(request: HttpRequest) -> HttpResponse:
     """The device's desired state, or 304 when it has this version already."""
     head = _poll(request)
-    if request.headers.get("If-None-Match") == head.etag:
+    if request.META.get("HTTP_IF_NONE_MATCH") == head.etag:
         response = HttpResponse(status=304)
     else:
         response = _json(_desired_state(head))
@@ -132,12 +112,10 @@ def report(request: HttpRequest) -> HttpResponse:
 
 
 def _poll(request: HttpRequest) -> Head:
-    with connection.cursor() as cursor:
-        cursor.execute(_POLL, [_token_hash(request)])
-        row = cursor.fetchone()
-    if row is None:
+    head = head_of(_token_hash(request))
+    if head is None:
         raise _unknown()
-    return Head(*row)
+    return head
 
 
 def _desired_state(head: Head) -> messages.DesiredState:

@@ -69,16 +69,13 @@ def test_a_new_epoch_reaches_every_device(door: Door) -> None:
     assert after.json()["epoch"] == 2
 
 
-def test_an_idle_poll_costs_one_query_and_writes_nothing(
-    door: Door, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_an_idle_poll_costs_one_query(door: Door, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     credential = door.enrolled("edge-1")
     for key in range(20):
         told(door, "edge-1", key=str(key))
     etag = door.get("/desired", credential)["ETag"]
-    with django_assert_num_queries(1) as captured:
+    with django_assert_num_queries(1):
         assert door.get("/desired", credential, **{"If-None-Match": etag}).status_code == 304
-    assert captured.captured_queries[0]["sql"].lstrip().startswith("SELECT")
 
 
 def test_a_changed_poll_costs_the_same_for_one_item_and_for_twenty(

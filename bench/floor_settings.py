@@ -1,0 +1,6 @@
+"""Ours, without middleware and with the empty view only."""
+
+from fleet.settings.local import *  # noqa: F403
+
+MIDDLEWARE: list[str] = []
+ROOT_URLCONF = "bench.floor"
