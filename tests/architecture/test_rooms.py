@@ -15,6 +15,7 @@ ROOMS = {"__init__", "apps", "models", "policy", "services", "selectors", "jobs"
 WITH_A_REASON = {
     "devices/api_urls": "addresses of api.py",
     "devices/agent_urls": "addresses of agent_api.py",
+    "devices/polling": "the poll's one statement, below the ORM: prepared once per connection",
     "rollouts/api_urls": "addresses of api.py",
     "devices/mailbox": "both mailboxes: services that the apps above call (ADR 3)",
     "devices/group_sources": "the pluggable answer to who is in a group (DEP-7)",
