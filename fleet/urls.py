@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
 from fleet.core import health, login
@@ -15,6 +16,7 @@ api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("api/agent/v1/", include("devices.agent_urls")),
     re_path(r"^api/(?P<version>v1)/", include(api)),

@@ -178,8 +178,7 @@ class DeviceAdmin(ServiceAdmin):
 
     @display(description="Labels")
     def label_chips(self, device: Device) -> SafeString:
-        own = {key: value for key, value in device.labels.items() if key not in names.RESERVED_LABELS}
-        return show.chips(own, limit=4)
+        return looks.own_labels(device, limit=4)
 
     @display(description="Groups")
     def group_names(self, device: Device) -> SafeString:

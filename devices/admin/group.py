@@ -124,7 +124,10 @@ class DeviceGroupAdmin(ServiceAdmin):
         members = obj.devices.select_related("heartbeat").order_by("name")[:MEMBERS_SHOWN]
         return {
             "group": obj,
-            "members": [{"device": each, "connectivity": looks.device_connectivity(each)} for each in members],
+            "members": [
+                {"device": each, "connectivity": looks.device_connectivity(each), "labels": looks.own_labels(each)}
+                for each in members
+            ],
             "size": obj.devices.count(),
             "deployers": obj.deployers.order_by("name"),
             **records_of(request, "DeviceGroup", obj.name),

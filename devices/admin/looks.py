@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agent.wire import names
 from devices.models import Connectivity, Device
 from fleet.core.adminkit import show
 from fleet.core.adminkit.show import Look
@@ -34,6 +35,12 @@ def device_connectivity(device: Device) -> SafeString:
         connectivity(heartbeat.connectivity),
         show.lasting(heartbeat.connectivity_since),
     )
+
+
+def own_labels(device: Device, *, limit: int | None = None) -> SafeString:
+    """Its labels without those that say what its name and its star say already."""
+    own = {key: value for key, value in device.labels.items() if key not in names.RESERVED_LABELS}
+    return show.chips(own, limit=limit)
 
 
 def canary() -> SafeString:

@@ -143,7 +143,7 @@ class AuditedAdmin(ModelAdmin):
 
 
 @admin.register(User)
-class UserAdmin(AuditedAdmin, DjangoUserAdmin):
+class UserAdmin(DjangoUserAdmin, AuditedAdmin):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -189,7 +189,7 @@ def _may_touch(request: HttpRequest, user: User | None) -> bool:
 
 
 @admin.register(Group)
-class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
+class GroupAdmin(DjangoGroupAdmin, AuditedAdmin):
     list_display = ("name", "what", "people")
     filter_horizontal = ("permissions",)
     search_fields = ("name",)

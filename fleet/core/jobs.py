@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from celery import Task, shared_task
-from django.db import close_old_connections, transaction
+from django.db import close_old_connections, connection, transaction
 
 from fleet.core.leases import lease
 
@@ -71,5 +71,6 @@ def each(items: Iterable[Item], function: Callable[[Item], Any]) -> int:
         except Exception:
             failures += 1
             log.exception("%s failed for %r; the others go on", getattr(function, "__name__", function), item)
-            close_old_connections()
+            if not connection.in_atomic_block:
+                close_old_connections()
     return failures

@@ -23,8 +23,8 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 #: Apps whose objects people see and change; Django's own tables beside them are nobody's work.
 APPS = ("core", "devices", "rollouts", "auth")
-#: Shown to administrators only: they say who has which rights.
-_RIGHTS = ("user", "group", "permission")
+#: Shown to administrators only: who has which rights, and what proves them.
+_RIGHTS = ("user", "group", "permission", "credential")
 _OPERATED = frozenset(
     {
         "rollouts.add_deployment",

@@ -83,6 +83,11 @@ def test_a_forged_form_of_another_site_is_refused(objects: Objects, model: str, 
     assert Client(enforce_csrf_checks=True).post(at(f"{model}_{operation}", objects.pk[model])).status_code == 403
 
 
+@pytest.mark.django_db
+def test_the_bare_address_leads_to_the_overview(client: Client) -> None:
+    assert client.get("/")["Location"] == at("index")
+
+
 @pytest.mark.parametrize("view", ["index", "devices_device_changelist", "rollouts_deployment_changelist"])
 @pytest.mark.django_db
 def test_nobody_sees_anything_without_signing_in(client: Client, view: str) -> None:
