@@ -10,11 +10,13 @@ from fleet.core.jobs import periodic, scheduled
 
 HOUR = 3600.0
 BATCH = 2000
+#: Seconds that a killed worker delays the next one.
+DRAIN_LEASE = 10
 #: Batches in one run, so that a flood can't keep the lease for ever.
 MOST_BATCHES = 20
 
 
-@periodic("devices.drain_facts")
+@periodic("devices.drain_facts", lease_seconds=DRAIN_LEASE)
 def drain() -> None:
     """Take in unread facts until none is left."""
     for _ in range(MOST_BATCHES):

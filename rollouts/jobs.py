@@ -14,10 +14,12 @@ from rollouts import services
 BATCH = 500
 #: Batches per run, so that one run ends well within its lease even under a flood.
 MOST_BATCHES = 40
+#: Seconds that a killed worker delays the next one; draining twice at once is harmless.
+DRAIN_LEASE = 10
 LATECOMER_SECONDS = 30.0
 
 
-@periodic("rollouts.drain_reports")
+@periodic("rollouts.drain_reports", lease_seconds=DRAIN_LEASE)
 def drain_reports() -> None:
     """Take in what devices said about deployments, until the inbox is empty."""
     for _ in range(MOST_BATCHES):

@@ -17,6 +17,9 @@ from agent.wire.manifest import DeviceName, PodmanV0
 PROTOCOL = 1
 MAX_REPORT_BYTES = 1_048_576
 MAX_MESSAGE_CHARS = 4096
+#: The largest numbers that the control plane's columns hold.
+MAX_SEQUENCE = 2**63 - 1
+MAX_GENERATION = 2**31 - 1
 
 DEPLOYMENT_KIND = "deployment"
 
@@ -112,7 +115,7 @@ class DeploymentReport(Message):
     """
 
     uid: Annotated[str, Meta(max_length=64)]
-    revision: Annotated[int, Meta(ge=0)]
+    revision: Annotated[int, Meta(ge=0, le=MAX_GENERATION)]
     state: DeploymentState
     message: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)] = ""
     since: float = 0.0
@@ -147,7 +150,7 @@ class Report(Message):
     ``epoch`` and ``desired_version`` name the desired state that was acted upon.
     """
 
-    sequence: Annotated[int, Meta(ge=1)]
+    sequence: Annotated[int, Meta(ge=1, le=MAX_SEQUENCE)]
     facts: Facts
     sent_at: float = 0.0
     epoch: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.contrib.auth.models import User, Group
+from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from devices.models import DeviceGroup

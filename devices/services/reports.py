@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -98,7 +99,7 @@ def _draw(rows: dict[int, ReportInbox]) -> list[Happening]:
     changed = []
     for device in Device.objects.filter(pk__in=list(rows)).order_by("pk"):
         try:
-            portrait = msgspec.json.decode(bytes(rows[device.pk].body), type=SelfPortrait)
+            portrait = msgspec.json.decode(storable(bytes(rows[device.pk].body)), type=SelfPortrait)
         except msgspec.MsgspecError as error:
             happenings.append(Happening(KIND, device.name, "ReportUnreadable", f"A report was dropped: {error}"))
             continue
@@ -108,6 +109,14 @@ def _draw(rows: dict[int, ReportInbox]) -> list[Happening]:
     if changed:
         transaction.on_commit(lambda: device_changed.send(sender=Device))
     return happenings
+
+
+def storable(body: bytes) -> bytes:
+    """JSON without NUL, the one character that PostgreSQL can't store; a question mark in a diamond stands for it.
+
+    One device that sends it must not stop the batch that it is in (case R4).
+    """
+    return re.sub(rb"(?<!\\)((?:\\\\)*)\\u0000", rb"\1\\ufffd", body)
 
 
 def _apply(device: Device, portrait: SelfPortrait, happenings: list[Happening]) -> bool:

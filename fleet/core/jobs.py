@@ -38,14 +38,17 @@ def _ring(task: Task, arguments: tuple[Any, ...]) -> None:
         log.warning("could not ring for %s: %s", task.name, error, extra={"job": task.name})
 
 
-def periodic(name: str) -> Callable[[Callable[[], Any]], Task]:
-    """A Celery task without arguments that runs under a lease of its own name; a second runner returns at once."""
+def periodic(name: str, *, lease_seconds: float = LEASE_SECONDS) -> Callable[[Callable[[], Any]], Task]:
+    """A Celery task without arguments that runs under a lease of its own name; a second runner returns at once.
+
+    A killed worker keeps the lease until it runs out, so what people wait for takes a short one.
+    """
 
     def decorate(function: Callable[[], Any]) -> Task:
         @shared_task(name=name)
         @functools.wraps(function)
         def run() -> None:
-            with lease(name, seconds=LEASE_SECONDS) as ours:
+            with lease(name, seconds=lease_seconds) as ours:
                 if ours:
                     function()
 

@@ -125,6 +125,8 @@ def test_a_device_that_claims_to_be_a_canary_is_told_that_it_is_not(door: Door) 
         b'{"sequence": 1}',
         b'{"sequence": 0, "facts": {}}',
         b'{"sequence": "1", "facts": {}}',
+        b'{"sequence": 9223372036854775808, "facts": {}}',
+        b'{"sequence": 1, "facts": {}, "deployments": [{"uid": "x", "revision": 2147483648, "state": "failed"}]}',
         b'{"sequence": 1, "facts": {"labels": {"a": 1}}}',
         b'{"sequence": 1, "facts": {}, "deployments": [{"uid": "x", "revision": 1, "state": "splendid"}]}',
         b"[" * 100_000,

@@ -143,6 +143,16 @@ def test_a_row_that_cannot_be_read_is_dropped_with_an_event_and_holds_up_nobody(
     assert not ReportInbox.objects.filter(kind=FACTS_KIND).exists()
 
 
+@pytest.mark.case("R4")
+@pytest.mark.parametrize(("sent", "kept"), [("a\x00b", "a\ufffdb"), ("a\\u0000", "a\\u0000"), ("\\\x00", "\\\ufffd")])
+def test_a_character_that_cannot_be_stored_is_replaced_and_holds_up_nobody(door: Door, sent: str, kept: str) -> None:
+    door.report(door.enrolled("edge-1"), 1, facts=FACTS | {"os": sent, "labels": {"a": "b\x00"}})
+    door.report(door.enrolled("edge-2"), 1, facts=FACTS)
+    drain_facts()
+    assert door.device("edge-1").os == kept
+    assert door.device("edge-2").kernel == "6.1.0"
+
+
 def test_a_reboot_is_an_event(door: Door) -> None:
     credential = door.enrolled("edge-1")
     for sequence, boot in enumerate(["b-1", "b-1", "b-2"], start=1):
