@@ -40,12 +40,12 @@ def apply(step: Step, runtime: Runtime, announce: Callable[[str], None]) -> None
 
 def _remove(container_id: str, name: str, runtime: Runtime, announce: Callable[[str], None]) -> None:
     """A stop that fails or does not end in time is no reason to keep the container (AGT-5, P6)."""
-    announce(f"container {name} is stopped, for at most {STOP_SECONDS} s")
     try:
         current = runtime.inspect(container_id)
         if current is not None and current.state is State.PAUSED:
             runtime.unpause(container_id)
         if current is not None and current.state in (State.RUNNING, State.PAUSED):
+            announce(f"container {name} is stopped, for at most {STOP_SECONDS} s")
             runtime.stop(container_id, STOP_SECONDS)
     except RuntimeFailure:
         announce(f"container {name} did not stop and is removed by force")

@@ -17,8 +17,9 @@ from agent.reconcile.wanted import Wanted
 from agent.runtime.base import Container, Host, Runtime, RuntimeFailure, State
 from agent.wire.messages import DeploymentState
 
-#: Looks in one go: remove and create, init's end, services. What is not done then goes on at the next look.
-MAX_LOOKS = 6
+#: Looks in one go: create the init, its end, the services, the verdict. What then still wants a step waits for the next
+#: pass: the runtime does not do what it says, and asking faster would only burn the device.
+MAX_LOOKS = 4
 #: Times in the list of containers are cut to whole seconds: up to this much too early.
 LIST_GRAIN_SECONDS = 1.0
 
@@ -67,7 +68,7 @@ class DeploymentWork:
             return self._failed(wanted, failure)
         except RuntimeFailure as error:
             return unseen(error)
-        return replace(due.verdict, again_in=0.0)
+        return replace(due.verdict, again_in=None)
 
     def remove(self, containers: Sequence[Container], *, announce: Callable[[str], None]) -> Verdict:
         """Take everything of it away (DEP-14); ``removed`` only when a look shows that nothing is left."""

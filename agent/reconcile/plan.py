@@ -246,7 +246,8 @@ def _ended_service(wanted: WantedContainer, current: Container, look: _Look) -> 
         return _Finding(wanted)
     if ends_by_itself and current.exit_code and not look.may_retry(wanted, current.id):
         return _Finding(wanted, failure=_exit(wanted, current))
-    crashed = not ends_by_itself and current.exit_code not in _STOPPED_BY_HAND
+    ran_briefly = abs(current.finished_at - current.started_at) < look.settings.settle_seconds
+    crashed = not ends_by_itself and (ran_briefly or current.exit_code not in _STOPPED_BY_HAND)
     if crashed and look.now - current.finished_at < RESTART_SECONDS:
         return _Finding(wanted, failure=_exit(wanted, current), again_in=LOST_SECONDS)
     return _start(wanted, current, f"service {wanted.name} is started again, it had stopped")

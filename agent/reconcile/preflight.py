@@ -47,7 +47,8 @@ def local_problems(
 ) -> list[str]:
     """What this host itself has against the containers that are to come; asks no registry."""
     others = [c for c in around.containers if not (owner.owns(c.labels) and c.labels.get(labels.UID) == wanted.uid)]
-    own_ports = [port for c in around.containers if c not in others for port in c.ports]
+    own = [c for c in around.containers if c not in others and c.state in _HOLDS_PORTS]
+    own_ports = [port for c in own for port in c.ports]
     problems: list[str] = []
     for container in coming:
         problems += _secrets(container)

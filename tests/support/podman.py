@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ IMAGES = {
     "done": ["sh", "-c", "echo migrated"],
     "broken": ["sh", "-c", "echo cannot reach the database; exit 3"],
     "crashing": ["sh", "-c", "echo out of luck; sleep 0.2; exit 4"],
+    "finishing": ["sh", "-c", "sleep 0.2"],
     "slow": ["sh", "-c", "sleep 3600"],
     # Fails until somebody puts a file into the volume at /data.
     "careful": ["sh", "-c", "echo looked; test -e /data/ready"],
@@ -45,8 +46,8 @@ class Containers:
 
 
 @contextlib.contextmanager
-def start_containers() -> Iterator[Containers]:
-    """A Podman without any image, beside a registry that has all of :data:`IMAGES`."""
+def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
+    """A Podman without any image, beside a registry that has these of :data:`IMAGES`."""
     need("podman", "runc", "docker-registry", "busybox")
     need_root("Podman of the tests runs containers with a network of their own")
     with contextlib.ExitStack() as stack:
@@ -55,8 +56,8 @@ def start_containers() -> Iterator[Containers]:
         registry = stack.enter_context(LoopbackRegistry(folder / "registry"))
         podman = stack.enter_context(IsolatedPodman(folder / "podman", insecure_registries=[registry.address]))
         digests = {}
-        for name, command in IMAGES.items():
-            podman.build(f"{registry.address}/{name}:1", command=command)
+        for name in names:
+            podman.build(f"{registry.address}/{name}:1", command=IMAGES[name])
             digests[name] = podman.push(f"{registry.address}/{name}:1")
         podman.cli("rmi", "--all", "--force")
         yield Containers(podman, registry, digests)
@@ -77,8 +78,8 @@ def containers(shared_containers: Containers) -> Iterator[Containers]:
 
 @pytest.fixture
 def own_containers() -> Iterator[Containers]:
-    """A Podman for this test alone, which may kill it or let it lose its power."""
-    with start_containers() as started:
+    """A Podman for this test alone, which may kill it or let it lose its power; images: service, done, slow."""
+    with start_containers(["service", "done", "slow"]) as started:
         yield started
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.reconcile.reconciler import InlineWorkers
+from agent.reconcile.reconciler import Workers
 from agent.runtime.base import Container
 from agent.runtime.host import LinuxHost
 from agent.runtime.podman import PodmanRuntime
@@ -57,20 +57,20 @@ def control() -> Iterator[FakeControlPlane]:
 
 
 @pytest.fixture
-def make_edge(tmp_path: Path, control: FakeControlPlane) -> Callable[[Containers], RealEdge]:
-    def make(containers: Containers) -> RealEdge:
+def make_edge(tmp_path: Path, control: FakeControlPlane) -> Callable[..., RealEdge]:
+    def make(containers: Containers, *, workers: Workers | None = None, **settings: float) -> RealEdge:
         return RealEdge(
             tmp_path / "state",
             control,
             runtime=PodmanRuntime(str(containers.podman.socket)),
             host=LinuxHost(),
-            workers=InlineWorkers(),
-            settle_seconds=SETTLE_SECONDS,
+            workers=workers,
+            **({"settle_seconds": SETTLE_SECONDS} | settings),
         )
 
     return make
 
 
 @pytest.fixture
-def edge(make_edge: Callable[[Containers], RealEdge], containers: Containers) -> RealEdge:
+def edge(make_edge: Callable[..., RealEdge], containers: Containers) -> RealEdge:
     return make_edge(containers)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agent.reconcile import labels
+from agent.reconcile.reconciler import ThreadWorkers
 from agent.runtime.base import State
 from agent.wire.manifest import EnvVar, PodmanService, Volume
 from agent.wire.messages import DeploymentState
@@ -218,9 +221,11 @@ def test_drift_is_repaired_at_the_next_pass(edge: RealEdge, containers: Containe
 
 @pytest.mark.clause("AGT-6")
 @pytest.mark.case("P5", "P11")
-def test_a_service_that_crashes_again_and_again_is_failed_with_code_and_words(edge: RealEdge, containers: Containers):
-    crashing = service("api", containers.image("crashing"), restart_policy="always")
-    edge.control.want("u1", score(crashing))
+@pytest.mark.parametrize(("image", "code", "words"), [("crashing", 4, "out of luck"), ("finishing", 0, "")])
+def test_a_service_that_ends_again_and_again_is_failed_with_code_and_words(
+    edge: RealEdge, containers: Containers, image: str, code: int, words: str
+):
+    edge.control.want("u1", score(service("api", containers.image(image), restart_policy="always")))
     said = set()
     deadline = time.monotonic() + 8
     while time.monotonic() < deadline:
@@ -229,8 +234,35 @@ def test_a_service_that_crashes_again_and_again_is_failed_with_code_and_words(ed
     assert said <= {DeploymentState.PROGRESSING, DeploymentState.FAILED}
     message = edge.control.last("u1").message
     assert edge.control.says("u1", "failed")
-    assert "code 4" in message
-    assert "out of luck" in message
+    assert f"code {code}" in message
+    assert words in message
+
+
+@pytest.mark.clause("AGT-12")
+@pytest.mark.case("P7", "P9")
+def test_a_registry_that_never_answers_holds_up_nothing_else(
+    make_edge: Callable[..., RealEdge], containers: Containers, control: FakeControlPlane
+):
+    edge = make_edge(containers, workers=ThreadWorkers(), poll_seconds=0.3, heartbeat_seconds=0.5, pass_seconds=1)
+    stop = threading.Event()
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        control.want("u1", score(service("stuck", f"127.0.0.1:{mute.getsockname()[1]}/stuck:1")), name="stuck")
+        control.want("u2", score(service("api", containers.image("service"))))
+        thread = threading.Thread(target=edge.engine.run, args=(stop,))
+        thread.start()
+        try:
+            wait_until(lambda: control.says("u2", "converged"), seconds=30, what="the other deployment converges")
+            beats = len(control.reports)
+            wait_until(lambda: len(control.reports) > beats + 3, seconds=10, what="heartbeats go on")
+            assert control.last("u1").state is DeploymentState.PROGRESSING
+            containers.podman.cli("rm", "--force", "--time=0", "api")
+            wait_until(lambda: edge.names() == {"api"}, seconds=10, what="drift elsewhere is repaired")
+        finally:
+            stop.set()
+            edge.engine.wake()
+            thread.join(10)
 
 
 @pytest.mark.clause("AGT-6")

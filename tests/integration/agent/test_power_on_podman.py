@@ -16,7 +16,7 @@ from tests.support.podman import Containers
 
 
 @pytest.fixture
-def edge(make_edge: Callable[[Containers], RealEdge], own_containers: Containers) -> RealEdge:
+def edge(make_edge: Callable[..., RealEdge], own_containers: Containers) -> RealEdge:
     return make_edge(own_containers)
 
 

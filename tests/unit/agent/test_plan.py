@@ -247,6 +247,25 @@ def test_a_restart_inside_the_settle_time_is_a_failure_until_it_stays_up():
 
 
 @pytest.mark.clause("AGT-6")
+@pytest.mark.case("P11")
+@pytest.mark.parametrize(("code", "ran"), [(4, 100), (0, 1), (137, 1)])
+def test_a_crash_is_a_failure_and_podman_s_own_restart_is_waited_for(code: int, ran: float):
+    target = wanted(score(API))
+    ended = changed(
+        running_as_wanted(target),
+        "api",
+        state=State.EXITED,
+        exit_code=code,
+        started_at=NOW - 1 - ran,
+        finished_at=NOW - 1,
+    )
+    result = look(target, ended)
+    assert result.steps == ()
+    assert result.verdict.message == f"service api exited with code {code}"
+    assert look(target, ended, result.memory, now=NOW + 10).steps == (Start("id-0", "api"),), "Podman gave up"
+
+
+@pytest.mark.clause("AGT-6")
 def test_a_clock_that_was_set_back_withdraws_nothing():
     target = wanted(score(API))
     assert look(target, running_as_wanted(target), now=NOW - 86_400).verdict.state is DeploymentState.CONVERGED
