@@ -30,7 +30,7 @@ DROP_SHARE, DROP_LEAST = 0.1, 2
 DROP_WINDOW = timedelta(hours=1)
 #: Reports that wait longer than this to be taken in mean that no worker drains them.
 INBOX_PATIENCE = timedelta(seconds=60)
-TROUBLE = ("Offline", "Stale", "Failed", "Degraded", "Problem", "Error")
+TROUBLE = ("Offline", "Stale", "Failed", "Unreadable", "Invalid", "Problem", "Error")
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:

@@ -173,20 +173,25 @@ class DeploymentAdmin(EditorViews, ServiceAdmin):
         return [edit] * may_edit + super().buttons(request, obj)
 
     def detail_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        shown = live.context(request, obj)
-        spec = spec_of(shown["revision"])
-        may_retarget = request.user.has_perm("rollouts.retarget_deployment") and obj.phase != DELETING
+        changing = self._changing(request, obj)
+        spec = spec_of(changing["revision"])
         return {
-            **shown,
+            **changing,
             "spec": spec,
             "selector": explain(spec.targetSelector),
-            "manifest": manifest.text(obj, shown["revision"]),
+            "manifest": manifest.text(obj, changing["revision"]),
             "live_url": self.link("live", obj.pk),
-            "retarget_url": self.link("retarget", obj.pk) if may_retarget else "",
-            **records_of(request, "Deployment", str(obj)),
         }
 
     def live(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The changing parts alone."""
         obj = self.found(request, object_id)
-        return TemplateResponse(request, "fleet/rollout_live.html", self.detail_context(request, obj))
+        return TemplateResponse(request, "fleet/rollout_live.html", self._changing(request, obj))
+
+    def _changing(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        may_retarget = request.user.has_perm("rollouts.retarget_deployment") and obj.phase != DELETING
+        return {
+            **live.context(request, obj),
+            "retarget_url": self.link("retarget", obj.pk) if may_retarget else "",
+            **records_of(request, "Deployment", str(obj)),
+        }
