@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
-from fleet.core import health, login
+from fleet.core import health, login, rest
 
 api: list[URLPattern | URLResolver] = [
     path("", include("devices.api_urls")),
@@ -13,6 +13,7 @@ api: list[URLPattern | URLResolver] = [
     path("auth/login/", login.Login.as_view(), name="login"),
     path("auth/logout/", login.Logout.as_view(), name="logout"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    re_path("", rest.NoSuchAddress.as_view()),
 ]
 
 urlpatterns = [

@@ -16,7 +16,7 @@ from devices.api.groups import group_named
 from devices.models import EnrolmentToken
 from fleet.core import clock
 from fleet.core.errors import NotFound
-from fleet.core.rest import ApiView
+from fleet.core.rest import NO_STORE, ApiView
 
 
 class TokenFilter(filters.FilterSet):
@@ -61,7 +61,7 @@ class TokenList(ApiView):
             groups=[group_named(name) for name in wanted["groups"]],
             actor=self.actor,
         )
-        return Response(TokenCreated(token, context={"plain": plain}).data, status=201)
+        return Response(TokenCreated(token, context={"plain": plain}).data, status=201, headers=NO_STORE)
 
 
 class TokenOne(ApiView):

@@ -16,6 +16,7 @@ from rest_framework.throttling import SimpleRateThrottle
 
 from fleet.core import clock
 from fleet.core.errors import Denied
+from fleet.core.rest import NO_STORE
 
 
 class LoginThrottle(SimpleRateThrottle):
@@ -62,6 +63,7 @@ class Login(LoginView):
                 "token is no longer needed, or wait until one expires"
             )
         answer: Response = super().post(request)
+        answer["Cache-Control"] = NO_STORE["Cache-Control"]
         return answer
 
 

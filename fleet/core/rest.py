@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from django.contrib.auth.models import User
+from django.urls import reverse
 from django_filters.rest_framework import FilterSet
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from fleet.core.errors import Invalid, NotFound
+from fleet.core.errors import FleetError, Invalid, NotFound
 from fleet.core.pagination import Pages
 from fleet.core.parsers import JsonObject
 
+#: Of answers with a secret.
+NO_STORE = {"Cache-Control": "no-store"}
 API_VERSION = "fleet.nationtech.io/v1alpha1"
 
 
@@ -78,6 +83,30 @@ class Names(serializers.ListField):
         return [each.name for each in data.all()]
 
 
+class LengthMissing(FleetError):
+    """WSGI shows no body whose length was not announced; it must not be taken for an empty one."""
+
+    status = 411
+    title = "Length required"
+
+
+@extend_schema(exclude=True)
+class NoSuchAddress(APIView):
+    """Whatever is not in the urls, so that programs get a problem document there too."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raises:
+        NotFound: always.
+        """
+        raise NotFound(
+            f"there is no address {request.path[:200]!r}; {reverse('schema', args=['v1'])} lists those that exist, "
+            "and each ends with /"
+        )
+
+
 class ApiView(GenericAPIView[Any]):
     """A view says by HTTP method which permissions it needs, checks the input, and calls one service."""
 
@@ -106,8 +135,11 @@ class ApiView(GenericAPIView[Any]):
 
         Raises:
             NotFound: there can be no object of that name.
+            LengthMissing: the body came in chunks.
         """
         super().initial(request, *args, **kwargs)
+        if "HTTP_TRANSFER_ENCODING" in request.META:
+            raise LengthMissing("send the body with its Content-Length, not in chunks; nothing was read")
         if not all(value.isprintable() for value in kwargs.values()):
             raise NotFound("no object has a name with control characters")
 

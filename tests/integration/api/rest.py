@@ -29,11 +29,19 @@ class Rest:
         return cls(token)
 
     def call(
-        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **query: Any
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        chunked: bool = False,
+        **query: Any,
     ) -> HttpResponse:
         data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
+        headers = {**self._headers, "Transfer-Encoding": "chunked"} if chunked else self._headers
         return self._client.generic(
-            method, f"/api/v1/{path}", data, content_type=content_type, headers=self._headers, query_params=query
+            method, f"/api/v1/{path}", data, content_type=content_type, headers=headers, query_params=query
         )
 
     def get(self, path: str, **query: Any) -> Any:

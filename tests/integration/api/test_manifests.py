@@ -136,3 +136,8 @@ def test_a_fault_says_where_it_is_and_shows_no_secret(operator: Rest) -> None:
     (fault,) = problem(answer, 422)["errors"]
     assert fault["path"] == "spec.score.data.services[0].env[0].value"
     assert b"s3cr3t" not in answer.content
+
+
+def test_a_body_without_a_length_is_not_taken_for_an_empty_one(operator: Rest) -> None:
+    answer = operator.call("POST", "manifests/", GOOD.encode(), content_type="application/yaml", chunked=True)
+    assert "Content-Length" in problem(answer, 411)["detail"]

@@ -117,5 +117,10 @@ def test_a_method_that_does_not_exist_is_refused(administrator: Rest) -> None:
     problem(administrator.call("PUT", "devices/edge-1/", {}), 405)
 
 
+@pytest.mark.parametrize("path", ["planets/", "devices", "devices/edge-1", ""])
+def test_an_address_that_does_not_exist_is_a_problem_too(path: str) -> None:
+    assert "/api/v1/schema/" in problem(Rest().call("GET", path), 404)["detail"]
+
+
 def test_another_version_of_the_api_does_not_exist(administrator: Rest) -> None:
     assert Client().get("/api/v2/devices/").status_code == 404
