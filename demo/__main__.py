@@ -158,8 +158,9 @@ def _roll_out(stage: Stage, fleetctl: Fleetctl) -> int:
 
 def _show_containers(stage: Stage) -> None:
     if stage.podman:
-        say_command("podman", "ps", "--all")
-        print(stage.podman.cli("ps", "--all"), flush=True)
+        columns = "table {{.Names}} {{.Image}} {{.Status}} {{.Ports}}"
+        say_command("podman", "ps", "--all", "--format", f"'{columns}'")
+        print(stage.podman.cli("ps", "--all", "--format", columns), flush=True)
 
 
 def _show_logs(stage: Stage) -> None:

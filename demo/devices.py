@@ -41,7 +41,7 @@ def prepare(folder: Path, name: str, *, server: str, socket: Path | None) -> Dem
         f'[server]\nurl = "{server}"\n\n'
         f'[device]\nid = "{name}"\n\n[device.labels]\n{labels}\n\n'
         f'[agent]\nstate_dir = "{home / "state"}"\n'
-        "poll_seconds = 1\nheartbeat_seconds = 3\npass_seconds = 2\nsettle_seconds = 3\n\n"
+        "poll_seconds = 1\nheartbeat_seconds = 3\npass_seconds = 2\nsettle_seconds = 3\npull_jitter_seconds = 1\n\n"
         f"[runtime]\n{runtime}\n"
     )
     return DemoDevice(name, home, config)
