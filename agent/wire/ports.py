@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.wire import names
@@ -29,11 +30,26 @@ class PortMapping:
     def clashes(self, other: PortMapping) -> bool:
         """Whether both cannot be published on one host: same number and protocol on overlapping addresses."""
         same_socket = (self.host, self.protocol) == (other.host, other.protocol)
-        return same_socket and (self.host_ip == other.host_ip or _is_any(self.host_ip) or _is_any(other.host_ip))
+        return same_socket and (self.host_ip == other.host_ip or is_any(self.host_ip) or is_any(other.host_ip))
 
 
-def parse(text: str) -> list[PortMapping]:
-    """The single mappings of one manifest entry (DEP-3).
+@dataclass(frozen=True, slots=True)
+class PortRange:
+    """One manifest entry, not yet spread out: a few bytes of text may mean 65,535 ports."""
+
+    host_ip: str
+    host: range
+    container: range
+    protocol: str
+
+    def mappings(self) -> Iterator[PortMapping]:
+        """The single ports of the entry."""
+        for host, container in zip(self.host, self.container, strict=True):
+            yield PortMapping(self.host_ip, host, container, self.protocol)
+
+
+def read(text: str) -> PortRange:
+    """One manifest entry (DEP-3).
 
     Raises:
         ValueError: with a sentence that says what is wrong and what is allowed.
@@ -46,8 +62,21 @@ def parse(text: str) -> list[PortMapping]:
     container = _range(found["container"], found["container_end"])
     if len(host) != len(container):
         raise ValueError(f"maps {len(host)} host ports to {len(container)} container ports; both ranges must be equal")
-    protocol = found["protocol"] or "tcp"
-    return [PortMapping(host_ip, h, c, protocol) for h, c in zip(host, container, strict=True)]
+    return PortRange(host_ip, host, container, found["protocol"] or "tcp")
+
+
+def parse(text: str) -> list[PortMapping]:
+    """The single mappings of one manifest entry (DEP-3).
+
+    Raises:
+        ValueError: as :func:`read` does.
+    """
+    return list(read(text).mappings())
+
+
+def is_any(host_ip: str) -> bool:
+    """Whether a port of this address is published on every address of the host."""
+    return host_ip in ("", "0.0.0.0", "::")  # noqa: S104  (compared with, not bound to)
 
 
 def _range(first: str, last: str | None) -> range:
@@ -68,7 +97,3 @@ def _address(text: str | None) -> str:
         return str(ipaddress.ip_address(bare))
     except ValueError:
         raise ValueError(f"has host address {bare!r}; allowed: an IPv4 address, or IPv6 in brackets") from None
-
-
-def _is_any(host_ip: str) -> bool:
-    return host_ip in ("", "0.0.0.0", "::")  # noqa: S104  (compared with, not bound to)

@@ -7,6 +7,7 @@ every fault at once (DEP-2). A fault never quotes the value of an ``env``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.wire import ports
@@ -19,6 +20,9 @@ from agent.wire.manifest import (
     SelectorRequirement,
 )
 
+#: Spread out, ranges take memory on server and device; nobody needs more than every port for both protocols.
+MAX_PORTS = 2 * ports.HIGHEST_PORT
+_EVERY_ADDRESS = ""
 EVERYTHING_ON_PURPOSE = "matchExpressions: [{key: device-id, operator: Exists}]"
 
 
@@ -93,7 +97,7 @@ def _once(name: str, path: str, seen: dict[str, str]) -> Iterator[Fault]:
 def _ports(container: PodmanService, path: str) -> Iterator[Fault]:
     for index, text in enumerate(container.ports):
         try:
-            ports.parse(text)
+            ports.read(text)
         except ValueError as error:
             yield Fault(f"{path}.ports[{index}]", f"{text!r} {error}")
 
@@ -129,24 +133,51 @@ def _unique_names(score: PodmanV0, path: str) -> Iterator[Fault]:
 
 
 def _unique_ports(score: PodmanV0, path: str) -> Iterator[Fault]:
-    taken: dict[tuple[int, str], list[tuple[ports.PortMapping, str]]] = {}
+    entries = list(_readable_ports(score, path))
+    total = sum(len(entry.host) for _where, entry in entries)
+    if total > MAX_PORTS:
+        yield Fault(path, f"publishes {total} ports; allowed: {MAX_PORTS}, which is each port once for tcp and udp")
+        return
+    taken = _TakenPorts()
+    for where, entry in entries:
+        if clash := taken.take(entry, where):
+            mapping, owner = clash
+            yield Fault(where, f"host port {mapping.host}/{mapping.protocol} is published by {owner} already")
+
+
+def _readable_ports(score: PodmanV0, path: str) -> Iterator[tuple[str, ports.PortRange]]:
+    """Each entry with its path; about those that are no port mapping, :func:`_ports` complains."""
     for where, container in containers(score, path):
         for index, text in enumerate(container.ports):
-            here = f"{where}.ports[{index}]"
-            for mapping in _parsed(text):
-                yield from _port_clash(mapping, here, taken.setdefault((mapping.host, mapping.protocol), []))
+            with suppress(ValueError):
+                yield f"{where}.ports[{index}]", ports.read(text)
 
 
-def _port_clash(mapping: ports.PortMapping, here: str, others: list[tuple[ports.PortMapping, str]]) -> Iterator[Fault]:
-    for other, where in others:
-        if mapping.clashes(other):
-            yield Fault(here, f"host port {mapping.host}/{mapping.protocol} is published by {where} already")
-            break
-    others.append((mapping, here))
+class _TakenPorts:
+    """Who publishes which port; each look-up is one step, however many addresses there are."""
+
+    def __init__(self) -> None:
+        self._by_address: dict[tuple[str, int, str], str] = {}
+        self._anywhere: dict[tuple[str, int], str] = {}
+
+    def take(self, entry: ports.PortRange, where: str) -> tuple[ports.PortMapping, str] | None:
+        """Take all ports of an entry; the first that somebody has already, and who."""
+        clash = None
+        for mapping in entry.mappings():
+            owner = self._owner(mapping)
+            if owner and clash is None:
+                clash = mapping, owner
+            self._by_address.setdefault((mapping.protocol, mapping.host, _address(mapping)), where)
+            self._anywhere.setdefault((mapping.protocol, mapping.host), where)
+        return clash
+
+    def _owner(self, mapping: ports.PortMapping) -> str | None:
+        """As :meth:`PortMapping.clashes` has it: one without an address clashes with the same port on any."""
+        port = (mapping.protocol, mapping.host)
+        if ports.is_any(mapping.host_ip):
+            return self._anywhere.get(port)
+        return self._by_address.get((*port, mapping.host_ip)) or self._by_address.get((*port, _EVERY_ADDRESS))
 
 
-def _parsed(text: str) -> list[ports.PortMapping]:
-    try:
-        return ports.parse(text)
-    except ValueError:
-        return []  # said by _ports
+def _address(mapping: ports.PortMapping) -> str:
+    return _EVERY_ADDRESS if ports.is_any(mapping.host_ip) else mapping.host_ip

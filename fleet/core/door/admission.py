@@ -53,7 +53,7 @@ def admit(data: bytes | str) -> list[Admitted]:
             faults += _numbered(found, index, len(documents))
     faults += _twice(admitted)
     if faults:
-        raise ManifestInvalid(faults)
+        raise ManifestInvalid(schema.capped(faults))
     return admitted
 
 
@@ -62,6 +62,8 @@ def _admit_one(document: Any) -> Admitted | list[Fault]:
         return faults
     kind = document["kind"]
     if misshapen := schema.check(document, kind):
+        if len(misshapen) > schema.MAX_FAULTS:
+            return misshapen  # what else is broken isn't known, so no rule could be trusted
         broken = [fault.path for fault in misshapen]
         return [*misshapen, *loose.sound(rules.check(loose.build(KINDS[kind], document)), broken)]
     manifest = msgspec.convert(document, KINDS[kind])

@@ -74,11 +74,17 @@ class Mismatch(Protocol):
 def check(document: dict[str, Any], kind: str) -> list[Fault]:
     """The faults of a document's shape, in the order of the text's paths; at most 100 are told."""
     errors = _leaves(cast("Iterable[Mismatch]", _validator(kind).iter_errors(document)))
-    faults = list(dict.fromkeys(fault for error in errors for fault in _explain(error)))
-    if len(faults) > MAX_FAULTS:
-        rest = len(faults) - MAX_FAULTS
-        return [*faults[:MAX_FAULTS], Fault("", f"and {rest} more faults; mend these first")]
-    return faults
+    return capped(fault for error in errors for fault in _explain(error))
+
+
+def capped(faults: Iterable[Fault]) -> list[Fault]:
+    """The first faults, each once, and a word when there are more; no more are even looked for."""
+    told: dict[Fault, None] = {}
+    for fault in faults:
+        if len(told) == MAX_FAULTS:
+            return [*told, Fault("", f"and more; mend these {MAX_FAULTS} faults first")]
+        told[fault] = None
+    return list(told)
 
 
 @cache
