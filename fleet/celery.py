@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging.config
 import os
 
 from celery import Celery
+from celery.signals import setup_logging
+from django.conf import settings
 from kombu.transport import TRANSPORT_ALIASES
 
 from fleet.core import folder_broker
@@ -16,3 +19,9 @@ app = Celery("fleet")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()
 app.autodiscover_tasks(related_name="jobs")
+
+
+@setup_logging.connect
+def _log_as_everywhere(**_: object) -> None:
+    """Keep Celery from setting up lines of its own form; ``--loglevel`` gives way to the settings."""
+    logging.config.dictConfig(settings.LOGGING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any, TypeVar
 
 from django.db import models, transaction
@@ -31,5 +32,6 @@ def locked(model: type[Row], pk: Any) -> Iterator[Row]:
 
 
 def _values(row: models.Model) -> dict[str, Any]:
+    """What would be saved; JSON copied whole, because it may be changed in place."""
     values = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
-    return {name: list(value) if isinstance(value, list) else value for name, value in values.items()}
+    return {name: deepcopy(value) if isinstance(value, list | dict) else value for name, value in values.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -21,6 +22,11 @@ Item = TypeVar("Item")
 
 #: A lease outlives its period, so that a slow run is not joined by a second one.
 LEASE_SECONDS = 60
+#: A bell that nobody heard for so long is worth nothing: sweeps have passed meanwhile.
+BELL_SECONDS = 60
+#: For how long a process rings no more after the broker failed: a request shall not wait for it again and again.
+PAUSE_SECONDS = 15.0
+_quiet_until = 0.0
 
 
 def enqueue(task: Task, *arguments: Any) -> None:
@@ -32,9 +38,13 @@ def enqueue(task: Task, *arguments: Any) -> None:
 
 
 def _ring(task: Task, arguments: tuple[Any, ...]) -> None:
+    global _quiet_until  # noqa: PLW0603  (a process has one broker)
+    if time.monotonic() < _quiet_until:
+        return
     try:
-        task.apply_async(arguments, expires=LEASE_SECONDS, retry=False)
+        task.apply_async(arguments, expires=BELL_SECONDS, retry=False)
     except Exception as error:  # a broker fails in as many ways as there are transports
+        _quiet_until = time.monotonic() + PAUSE_SECONDS
         log.warning("could not ring for %s: %s", task.name, error, extra={"job": task.name})
 
 

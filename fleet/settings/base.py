@@ -153,6 +153,7 @@ CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # workers and beat wait for their broker as long as it takes
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "fleet.beat:Scheduler"
 
@@ -162,4 +163,9 @@ LOGGING = {
     "formatters": {"line": {"()": "fleet.core.logs.LineFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": os.environ.get("FLEET_LOG_LEVEL", "INFO")},
+    # Periodic jobs run several times a second, and each run is worth two lines to Celery.
+    "loggers": {
+        name: {"level": os.environ.get("FLEET_JOB_LOG_LEVEL", "WARNING")}
+        for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")
+    },
 }

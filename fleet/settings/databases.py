@@ -15,6 +15,9 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
 }
 
+# A bell that can't be rung at once is not worth waiting for: a request stands behind it.
+REDIS_PATIENCE = {"socket_connect_timeout": 2, "socket_timeout": 5, "max_retries": 1, "interval_start": 0}
+
 
 def database(data_dir: Path) -> dict[str, Any]:
     """Django's ``default`` database from ``FLEET_DATABASE_URL``, else SQLite in the data directory."""
@@ -42,7 +45,7 @@ def broker(data_dir: Path) -> tuple[str, dict[str, Any]]:
     """Celery's broker URL and transport options: Redis from ``FLEET_REDIS_URL``, else a folder."""
     url = os.environ.get("FLEET_REDIS_URL")
     if url:
-        return url, {"visibility_timeout": 600}
+        return url, {"visibility_timeout": 600, **REDIS_PATIENCE}
     folder = data_dir / "broker"
     for part in ("queue", "processed", "control"):
         (folder / part).mkdir(parents=True, exist_ok=True)
