@@ -58,7 +58,8 @@ class Fleetctl:
 def main() -> int:
     """Build the stage, play, and take it down; 0 when the rollout converged in time."""
     options = _arguments()
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    for each in (signal.SIGINT, signal.SIGTERM):  # a shell's background job starts with SIGINT ignored
+        signal.signal(each, _as_ctrl_c)
     try:
         with built() as stage:
             return _play_or_explain(stage, options)
