@@ -13,7 +13,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from fleet.core.errors import FleetError
+from fleet.core.errors import FleetError, Invalid
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -64,7 +64,8 @@ def _explain_drf(error: exceptions.APIException) -> tuple[int, dict[str, Any], d
     if isinstance(error, exceptions.ValidationError):
         errors = list(_flatten(error.detail))
         detail = "; ".join(f"{each['path']}: {each['message']}" if each["path"] else each["message"] for each in errors)
-        return status, document(status, detail, title="Invalid", errors=errors), headers
+        # As our own Invalid: 400 is for what can't be read at all.
+        return Invalid.status, document(Invalid.status, detail, title=Invalid.title, errors=errors), headers
     return status, document(status, str(error.detail)), headers
 
 

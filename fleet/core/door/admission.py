@@ -24,6 +24,13 @@ class ManifestInvalid(Invalid):
         super().__init__("; ".join(str(fault) for fault in faults), faults)
 
 
+class ManifestUnreadable(ManifestInvalid):
+    """The text is no YAML or JSON that we take; what it would say isn't known."""
+
+    status = 400
+    title = "Unreadable manifest"
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """A manifest that may be acted upon: typed, its spec as plain data without defaults, and that spec's hash."""
@@ -38,11 +45,12 @@ def admit(data: bytes | str) -> list[Admitted]:
 
     Raises:
         ManifestInvalid: with every fault of every document; nothing of the text is admitted then.
+        ManifestUnreadable: a ManifestInvalid whose text can't be read at all.
     """
     try:
         documents = reading.documents(data.encode() if isinstance(data, str) else data)
     except reading.Unreadable as error:
-        raise ManifestInvalid([Fault(error.path, str(error))]) from None
+        raise ManifestUnreadable([Fault(error.path, str(error))]) from None
     faults: list[Fault] = []
     admitted: list[Admitted] = []
     for index, document in enumerate(documents):

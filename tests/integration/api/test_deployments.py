@@ -80,8 +80,7 @@ def test_the_list_is_filtered_and_paged(viewer: Rest, world: World) -> None:
 )
 def test_a_filter_that_makes_no_sense_is_refused(viewer: Rest, query: dict[str, str], words: str) -> None:
     answer = viewer.call("GET", "deployments/", **query)
-    assert words in problem(answer, answer.status_code)["detail"]
-    assert answer.status_code in (400, 422)
+    assert words in problem(answer, 422)["detail"]
 
 
 @pytest.mark.parametrize("path", ["namespaces/default/deployments/none/", "namespaces/x/deployments/a%00b/"])

@@ -75,8 +75,7 @@ def test_a_bad_change_is_refused_as_a_whole(operator: Rest, world: World, body: 
     world.device("edge-1")
     before = database()
     answer = operator.call("PATCH", "devices/edge-1/", body)
-    found = problem(answer, answer.status_code)
-    assert answer.status_code in (400, 422)
+    found = problem(answer, 422)
     assert [each["path"][: len(path)] for each in found["errors"]] == [path]
     assert database() == before
 
@@ -150,15 +149,15 @@ def test_a_token_is_revoked(administrator: Rest, world: World) -> None:
     [
         ({"groups": ["nowhere"]}, 404),
         ({"useLimit": 0}, 422),
-        ({"useLimit": "5"}, 400),
-        ({"useLimit": True}, 400),
-        ({"expiresInSeconds": -1}, 400),
-        ({"expiresInSeconds": 10**12}, 400),
+        ({"useLimit": "5"}, 422),
+        ({"useLimit": True}, 422),
+        ({"expiresInSeconds": -1}, 422),
+        ({"expiresInSeconds": 10**12}, 422),
         ({"labels": {"canary": "true"}}, 422),
-        ({"name": "x" * 101}, 400),
-        ({"name": "a\x00b"}, 400),
-        ({"name": "\ud800"}, 400),
-        ({"uses": 0}, 400),
+        ({"name": "x" * 101}, 422),
+        ({"name": "a\x00b"}, 422),
+        ({"name": "\ud800"}, 422),
+        ({"uses": 0}, 422),
     ],
 )
 def test_a_bad_token_is_refused(administrator: Rest, world: World, change: dict[str, object], status: int) -> None:

@@ -84,34 +84,37 @@ def test_applying_what_is_being_deleted_conflicts(operator: Rest, world: World) 
     assert "is being deleted" in problem(operator.apply(GOOD), 409)["detail"]
 
 
-BAD = {
-    "unknown field": (with_spec(replicas=3), "replicas"),
-    "wrong type": (with_spec(allowedGroups="lab"), "spec.allowedGroups"),
+UNREADABLE = {
     "key twice": (GOOD + "kind: Deployment\n", "second time"),
     "nested deeply": ("a: " + "[" * 5000, "nested too deeply"),
     "nested deeply in JSON": ('{"a":' * 5000, "nested too deeply"),
     "anchors that explode": ("a: &a [1,2]\nb: &b [*a,*a]\nc: [*b,*b]\n", "anchors and aliases are not taken"),
     "control character": (GOOD.replace("name: api", "name: 'a\x07pi'"), "U+0007"),
+    "tag that runs code": ("!!python/object/apply:os.system ['true']", "tags are not taken"),
+    "nothing": ("", "no manifest"),
+    "no text": ("\udcff".encode("utf-8", "surrogateescape"), "not UTF-8"),
+}
+INVALID = {
+    "unknown field": (with_spec(replicas=3), "replicas"),
+    "wrong type": (with_spec(allowedGroups="lab"), "spec.allowedGroups"),
     "escaped control character": (GOOD.replace("name: api", 'name: "a\\u0000pi"'), "metadata.name"),
     "another group": (changed(apiVersion="apps/v1"), "apiVersion"),
     "another kind": (changed(kind="StatefulSet"), "kind"),
     "percentage": (with_spec(rollout={"strategy": "Immediate", "maxUnavailable": "10%"}), "maxUnavailable"),
-    "tag that runs code": ("!!python/object/apply:os.system ['true']", "tags are not taken"),
-    "nothing": ("", "no manifest"),
-    "no text": ("\udcff".encode("utf-8", "surrogateescape"), "not UTF-8"),
     "a list": ("- 1\n- 2\n", "a manifest is an object"),
 }
+BAD = {**UNREADABLE, **INVALID}
 
 
 @pytest.mark.clause("DEP-2", "DEP-8")
-@pytest.mark.parametrize(("text", "word"), BAD.values(), ids=BAD)
-def test_what_is_wrong_is_refused_with_its_place_and_changes_nothing(
-    operator: Rest, world: World, text: str | bytes, word: str
-) -> None:
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_refused_with_its_place_and_changes_nothing(operator: Rest, world: World, case: str) -> None:
+    text, word = BAD[case]
     world.device("edge-1")
     before = database()
-    found = problem(operator.apply(text), 422)
-    assert found["title"] == "Invalid manifest"
+    status, title = (400, "Unreadable manifest") if case in UNREADABLE else (422, "Invalid manifest")
+    found = problem(operator.apply(text), status)
+    assert found["title"] == title
     assert any(word in f"{each['path']}: {each['message']}" for each in found["errors"])
     assert database() == before
 
