@@ -2,5 +2,5 @@
 
 from fleet.settings.local import *  # noqa: F403
 
-MIDDLEWARE: list[str] = []
+MIDDLEWARE = []
 ROOT_URLCONF = "bench.floor"

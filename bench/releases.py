@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -30,7 +31,7 @@ def measure(installation: Installation) -> list[Figure]:
     for number in range(ROUNDS):
         deployment = fleet.applied(f"bulk-{number}", "bulk")
         revision = deployment.revisions.get()
-        product.append(_seconds(lambda pk=revision.pk: services.revision_evaluate(revision_id=pk)))
+        product.append(_seconds(partial(services.revision_evaluate, revision_id=revision.pk)))
         _check(deployment)
         bare.append(_bare(revision))
     few, many = _statements()

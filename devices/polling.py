@@ -7,7 +7,7 @@ PgBouncer 1.21 or later.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from django.db import connection
@@ -46,6 +46,6 @@ def _cursor() -> CursorWrapper:
     if connection.vendor != "postgresql":
         return connection.cursor()
     connection.ensure_connection()
-    cursor = psycopg.Cursor(connection.connection)
+    cursor: Any = psycopg.Cursor(connection.connection)
     # Django wraps its cursors with these two: so the statement is counted by tests like any other.
     return connection.make_debug_cursor(cursor) if connection.queries_logged else connection.make_cursor(cursor)

@@ -27,7 +27,8 @@ class ControlPlane:
 
     def __init__(self, folder: Path, *, env: Mapping[str, str], settings: str = "fleet.settings.local") -> None:
         self.folder = folder
-        self.env = {**os.environ, "PYTHONUNBUFFERED": "1", "FLEET_JOB_LOG_LEVEL": "INFO", **env, "DJANGO_SETTINGS_MODULE": settings}
+        ours = {"PYTHONUNBUFFERED": "1", "FLEET_JOB_LOG_LEVEL": "INFO"}
+        self.env = {**os.environ, **ours, **env, "DJANGO_SETTINGS_MODULE": settings}
         self.processes: list[ManagedProcess] = []
 
     def __enter__(self) -> ControlPlane:
