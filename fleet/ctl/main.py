@@ -26,17 +26,26 @@ app = typer.Typer(
     name="fleetctl",
     help=_HELP,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     context: typer.Context,
+    *,
     server: Annotated[str, typer.Option(help="Address of the server [FLEETCTL_SERVER].")] = "",
     ca_file: Annotated[str, typer.Option(help="Trust the authorities of this PEM file [FLEETCTL_CA_FILE].")] = "",
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
 ) -> None:
     context.obj = Options(server, ca_file)
 

@@ -75,6 +75,8 @@ def show(
     else:
         for line in table(heads, (row(each) for each in objects)):
             say(line)
+        if not objects:
+            warn("nothing found")
 
 
 def moment(at: str | None) -> str:

@@ -45,26 +45,26 @@ def delete(
         raise Refused("give either a name or -f FILE", Exit.USAGE)
     wanted = [(name, namespace)] if name else list(_named(filename, namespace))
     server = client(context)
-    waiting = [each for each in wanted if _delete(server, *each)]
-    for each in waiting if wait else ():
-        _wait(server, *each, Timing(timeout))
+    waiting = [(each, said) for each in wanted if (said := _delete(server, *each)) is not None]
+    for each, said in waiting if wait else ():
+        _wait(server, *each, said, Timing(timeout))
 
 
-def _delete(server: Client, name: str, namespace: str) -> bool:
-    """Whether devices still have to prove it."""
+def _delete(server: Client, name: str, namespace: str) -> str | None:
+    """The sentence that says what it waits for; None when it is gone already."""
     left = server.call("DELETE", deployment_path(name, namespace))
     words = f"is being deleted. {left['status']['message']}" if left else "deleted"
     say(f"deployment {full_name(name, namespace)} {words}".rstrip())
-    return bool(left)
+    return str(left["status"]["message"]) if left else None
 
 
-def _wait(server: Client, name: str, namespace: str, timing: Timing) -> None:
+def _wait(server: Client, name: str, namespace: str, said: str, timing: Timing) -> None:
     """Until it is gone; the sentence is shown whenever it changes.
 
     Raises:
         Refused: with code 6 when the time is up.
     """
-    begun, said = timing.clock(), ""
+    begun = timing.clock()
     while True:
         try:
             said = _tell_if_new(server.get(deployment_path(name, namespace))["status"]["message"], said)

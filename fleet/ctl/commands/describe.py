@@ -13,7 +13,8 @@ from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_p
 
 app = typer.Typer(no_args_is_help=True, help="Everything about one object.")
 
-_TARGET_HEADS = ("DEVICE", "CANARY", "STATE", "CONNECTIVITY", "SINCE", "WHY IN THE SET", "MESSAGE")
+DIGEST_CHARS = len("sha256:") + 12
+_TARGET_HEADS = ("DEVICE", "CANARY", "STATE", "CONNECTIVITY", "SINCE", "WHY IN THE SET", "RUNS", "MESSAGE")
 
 
 @app.command("deployment")
@@ -96,8 +97,13 @@ def _counts(status: dict[str, Any]) -> str:
 
 def _target(row: dict[str, Any]) -> tuple[object, ...]:
     canary = "yes" if row["canary"] else "no"
-    since = moment(row["since"])
-    return row["device"], canary, row["state"], row["connectivity"], since, row["reason"], row["message"]
+    since, runs = moment(row["since"]), _images(row["images"])
+    return row["device"], canary, row["state"], row["connectivity"], since, row["reason"], runs, row["message"]
+
+
+def _images(images: dict[str, str]) -> str:
+    """Containers with their digests, cut to what tells them apart; ``-o json`` has the whole."""
+    return ",".join(f"{name}={digest[:DIGEST_CHARS]}" for name, digest in images.items())
 
 
 def _condition(each: dict[str, Any]) -> tuple[object, ...]:

@@ -84,7 +84,8 @@ def group_set(
 ) -> None:
     """Say which devices are in a group."""
     found = client(context).call("PUT", f"groups/{segment(name)}/devices/", body={"devices": devices or []})
-    say(f"group {name} has {len(found['devices'])} devices")
+    number = len(found["devices"])
+    say(f"group {name} has {number} {'device' if number == 1 else 'devices'}")
 
 
 @group.command("list")

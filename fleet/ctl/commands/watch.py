@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,9 @@ from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_p
 from fleet.ctl.watching import Seen, Timing
 
 app = typer.Typer(no_args_is_help=True, help="Follow something until it is decided.")
+#: The way that a rollout goes when all is well; without canaries it takes no time for them.
+_WAY = ("Pending", "Canary", "Releasing", "Converged")
+_BAR_WIDTH = 40
 _COLOURS = {
     "Converged": "green",
     "converged": "green",
@@ -66,15 +70,24 @@ def _live(server: Client, path: str, timing: Timing) -> int:
 
 
 def _picture(seen: Seen) -> Group:
-    parts: list[Text | Table] = []
+    parts: list[RenderableType] = []
     if seen.status:
-        head = Text.assemble(
-            (seen.phase, f"bold {_COLOURS.get(seen.phase, 'yellow')}"), f" since {watching.since(seen)}"
-        )
-        parts = [head, Text(plain(seen.summary)), _targets(seen)]
+        counts = seen.status["counts"]
+        bar = ProgressBar(total=max(counts["matched"], 1), completed=counts["converged"], width=_BAR_WIDTH)
+        parts = [_way(seen), bar, Text(plain(seen.summary)), _targets(seen)]
     if seen.trouble:
         parts.append(Text(plain(seen.trouble), style="red"))
     return Group(*parts)
+
+
+def _way(seen: Seen) -> Text:
+    """The phases with the present one set off; alone when it is none of the usual ones."""
+    here = Text.assemble((seen.phase, f"bold {_COLOURS.get(seen.phase, 'yellow')}"), f" since {watching.since(seen)}")
+    if seen.phase not in _WAY:
+        return here
+    at = _WAY.index(seen.phase)
+    before = [Text(phase, style="green") for phase in _WAY[:at]]
+    return Text(" → ").join([*before, here, *(Text(phase, style="dim") for phase in _WAY[at + 1 :])])
 
 
 def _targets(seen: Seen) -> Table:
