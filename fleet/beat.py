@@ -6,13 +6,20 @@ the same in every installation and must not be switched off by hand; so they liv
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from celery.beat import ScheduleEntry
 from django.apps import apps
+from django.db import Error
 from django.utils.module_loading import module_has_submodule
 from django_celery_beat.schedulers import DatabaseScheduler
+
+from fleet.core import clock
+
+log = logging.getLogger(__name__)
 
 
 def own_schedule() -> dict[str, dict[str, Any]]:
@@ -31,6 +38,9 @@ class Scheduler(DatabaseScheduler):
 
     def setup_schedule(self) -> None:
         """Read both schedules; unlike the parent, write none of ours into the database."""
+        with suppress(Error):
+            # The parent overlooks the first change ever, because it has nothing to compare it with.
+            self.Changes.objects.get_or_create(ident=1, defaults={"last_update": clock.now()})
         self._own = {name: ScheduleEntry(name=name, app=self.app, **entry) for name, entry in own_schedule().items()}
         self._merge()
 
@@ -46,4 +56,12 @@ class Scheduler(DatabaseScheduler):
         return self._own[entry.name]
 
     def _merge(self) -> dict[str, Any]:
-        return {**super().schedule, **(self._own or {})}
+        return {**self._from_database(), **(self._own or {})}
+
+    def _from_database(self) -> dict[str, Any]:
+        """People's entries as last read: a database that is away for a while must not end the beat."""
+        try:
+            return super().schedule or {}
+        except Error as error:
+            log.warning("could not read the schedule from the database, which is tried again: %s", error)
+            return self._schedule or {}

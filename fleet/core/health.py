@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from celery import current_app
@@ -14,6 +15,7 @@ Check = Callable[[], str | None]
 BROKER_SECONDS = 2
 
 _checks: dict[str, Check] = {}
+log = logging.getLogger(__name__)
 
 
 def register(name: str, check: Check) -> None:
@@ -36,13 +38,17 @@ def _run(check: Check) -> str | None:
     try:
         return check()
     except Exception as error:  # whatever a database or broker raises, the answer is the same
-        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no details'}"
+        # Anybody may ask here, so addresses and the like go to the log only.
+        log.warning("readiness: %s", error)
+        return f"does not answer ({type(error).__name__}); the log says more"
 
 
 def _database() -> str | None:
     executor = MigrationExecutor(connection)
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    return f"{len(waiting)} migrations are not applied; run manage.py migrate" if waiting else None
+    if not waiting:
+        return None
+    return f"{len(waiting)} migration{'s are' if len(waiting) > 1 else ' is'} not applied; run manage.py migrate"
 
 
 def _broker() -> str | None:

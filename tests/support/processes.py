@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def control_plane(
             redis = request.getfixturevalue("redis_server")
             redis.restart()
             env["FLEET_REDIS_URL"] = redis.url
-            stack.enter_context(_enqueueing_to(redis.url))
+            stack.enter_context(enqueueing_to(redis.url))
         else:
             shutil.rmtree(test_database.folder / "broker" / "queue")
             (test_database.folder / "broker" / "queue").mkdir()
@@ -69,11 +70,12 @@ def celery_worker(control_plane: ControlPlane) -> Callable[..., ManagedProcess]:
 
 
 @contextlib.contextmanager
-def _enqueueing_to(url: str) -> Iterator[None]:
+def enqueueing_to(url: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Within the block, what this process enqueues goes to another broker."""
     from fleet.celery import app  # noqa: PLC0415  (after the settings)
 
     before = app.conf.broker_url, app.conf.broker_transport_options
-    app.conf.broker_url, app.conf.broker_transport_options = url, {}
+    app.conf.broker_url, app.conf.broker_transport_options = url, dict(options)
     app._after_fork()  # forgets the connections to the other broker
     try:
         yield
