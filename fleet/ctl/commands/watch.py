@@ -72,9 +72,7 @@ def _live(server: Client, path: str, timing: Timing) -> int:
 def _picture(seen: Seen) -> Group:
     parts: list[RenderableType] = []
     if seen.status:
-        counts = seen.status["counts"]
-        bar = ProgressBar(total=max(counts["matched"], 1), completed=counts["converged"], width=_BAR_WIDTH)
-        parts = [_way(seen), bar, Text(plain(seen.summary)), _targets(seen)]
+        parts = [_way(seen), _bar(seen.status["counts"]), Text(plain(seen.summary)), _targets(seen)]
     if seen.trouble:
         parts.append(Text(plain(seen.trouble), style="red"))
     return Group(*parts)
@@ -88,6 +86,13 @@ def _way(seen: Seen) -> Text:
     at = _WAY.index(seen.phase)
     before = [Text(phase, style="green") for phase in _WAY[:at]]
     return Text(" → ").join([*before, here, *(Text(phase, style="dim") for phase in _WAY[at + 1 :])])
+
+
+def _bar(counts: dict[str, int]) -> Table:
+    converged, matched = counts["converged"], counts["matched"]
+    row = Table.grid(padding=(0, 1))
+    row.add_row(ProgressBar(total=max(matched, 1), completed=converged, width=_BAR_WIDTH), f"{converged}/{matched}")
+    return row
 
 
 def _targets(seen: Seen) -> Table:

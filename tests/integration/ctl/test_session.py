@@ -91,3 +91,10 @@ def test_help_explains_the_exit_codes(stranger: Fleetctl) -> None:
 def test_an_unknown_option_is_a_wrong_command_line(stranger: Fleetctl) -> None:
     assert stranger("get", "devices", "--colour").code == 2
     assert stranger("get", "planets").code == 2
+
+
+def test_it_tells_its_version_and_completes_commands(stranger: Fleetctl) -> None:
+    shown = stranger("--version")
+    assert (shown.code, shown.stdout) == (0, stranger("version").stdout)
+    assert shown.stdout.startswith("fleetctl ")
+    assert "--install-completion" in stranger("--help").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -166,7 +167,25 @@ def test_on_a_terminal_there_is_a_table(
     assert "\x1b[" in shown
     assert "DEVICE" in shown
     assert "\x1b]0;gotcha" not in shown
-    assert "Converged" in shown
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert "Pending → Canary since 2026-12-01 14:00:00 UTC → Releasing → Converged\n" in text
+    assert "Pending → Canary → Releasing → Converged since 2026-12-01 14:00:00 UTC\n" in text
+    assert "━ 1/2\ngeneration 1: Releasing, 1 of 2 converged" in text
+
+
+def test_on_a_terminal_a_failed_rollout_stands_alone(
+    server: Client,
+    world: World,
+    rollout: Deployment,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reports(world, rollout, "edge-1", "failed", "image not found")()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert watch(server, PATH, Story().timing()) == Exit.FAILED
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().out)
+    assert "Failed since 2026-12-01 14:00:00 UTC\n" in text
+    assert "→" not in text
 
 
 def test_the_program_follows_what_it_applies(fleetctl: Fleetctl, world: World, tmp_path: Path) -> None:
