@@ -25,9 +25,9 @@ from agent.reconcile.plan import Settings
 from agent.reconcile.reconciler import Reconciler, ThreadWorkers, Workers
 from agent.runtime.base import Host, Runtime, RuntimeFailure
 from agent.status import DeploymentLine, Status
-from agent.store import Identity, Store
+from agent.store import STATE_NOT_SAVED, Identity, Store
 from agent.version import VERSION
-from agent.wire.messages import DeploymentReport, EnrolRequest, Facts
+from agent.wire.messages import DeploymentReport, EnrolRequest, Facts, Problem
 
 SIMULATED = "simulated"
 
@@ -48,9 +48,9 @@ class Agent:
         self.control = control
         self.clock = tools.clock
         self.ledger = Ledger(tools.clock, store.reports().deployments)
+        store.complain, store.solved = self._complain, self.ledger.solved
         for problem in store.early:
-            self.ledger.complain(problem, key=problem.message)
-        store.complain = lambda problem: self.ledger.complain(problem, key=problem.message)
+            self._complain(problem)
         self.desired = Desired(store, self.ledger, identity)
         self.reconciler = Reconciler(tools, self.ledger, workers)
         self.outbox = Outbox(store, self.ledger, tools.clock, self.facts)
@@ -121,6 +121,10 @@ class Agent:
             problems=self.ledger.problems(),
             deployments=[self._line(entry) for entry in self.ledger.deployments()],
         )
+
+    def _complain(self, problem: Problem) -> None:
+        """Of the store: every file that was set aside is said, of those that cannot be written the last."""
+        self.ledger.complain(problem, key=problem.reason if problem.reason == STATE_NOT_SAVED else problem.message)
 
     def _line(self, entry: DeploymentReport) -> DeploymentLine:
         title = self.desired.title(entry.uid)

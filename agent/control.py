@@ -72,8 +72,7 @@ class ControlPlane:
         self._credential = credential
         self._session = requests.Session()
         self._session.headers["User-Agent"] = f"fleet-agent/{VERSION}"
-        if ca_file:
-            self._session.verify = ca_file
+        self._verify = ca_file or None  # given with each call: on the session, the environment would win
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Exchange a token for a credential (DEV-1).
@@ -97,8 +96,8 @@ class ControlPlane:
             )
         return Polled(state, answer.etag)
 
-    def document(self, hash_: str) -> bytes:
-        """A document's canonical bytes, proven to have the hash and to be one.
+    def document(self, hash_: str) -> tuple[bytes, DeploymentDocument]:
+        """A document with its canonical bytes, which are proven to have the hash.
 
         Raises:
             ControlError: also when what came is not what was asked for.
@@ -107,8 +106,7 @@ class ControlPlane:
         found = hashlib.sha256(answer.body).hexdigest()
         if found != hash_:
             raise ControlError(f"document {hash_[:12]} came with the hash {found[:12]}")
-        _decoded(answer, DeploymentDocument)
-        return answer.body
+        return answer.body, _decoded(answer, DeploymentDocument)
 
     def report(self, report: Report) -> ReportReply:
         return _decoded(self._call("POST", "/report", body=report), ReportReply)
@@ -123,8 +121,6 @@ class ControlPlane:
         signed: bool = True,
     ) -> _Answer:
         sent = {"Content-Type": "application/json", "Accept": "application/json", **(headers or {})}
-        if signed:
-            sent["Authorization"] = f"Bearer {self._credential()}"
         try:
             with contextlib.closing(
                 self._session.request(
@@ -132,6 +128,8 @@ class ControlPlane:
                     f"{self._url}{_PATH}{path}",
                     data=None if body is None else msgspec.json.encode(body),
                     headers=sent,
+                    auth=_Bearer(self._credential() if signed else ""),
+                    verify=self._verify,
                     timeout=TIMEOUT_SECONDS,
                     allow_redirects=False,
                     stream=True,
@@ -140,6 +138,18 @@ class ControlPlane:
                 return _checked(response, _limited(response))
         except (requests.RequestException, OSError) as error:
             raise Unreachable(f"{self._url} cannot be reached: {_reason(error)}") from None
+
+
+class _Bearer(requests.auth.AuthBase):
+    """The credential, or none. Given even then: without an ``auth``, requests would look for one in a ``.netrc``."""
+
+    def __init__(self, credential: str) -> None:
+        self._credential = credential
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._credential:
+            request.headers["Authorization"] = f"Bearer {self._credential}"
+        return request
 
 
 @dataclass(frozen=True, slots=True)

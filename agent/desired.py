@@ -105,13 +105,14 @@ class Desired:
         missing = self._hashes() - self._documents.keys()
         for hash_ in sorted(missing):
             try:
-                self._store.save_document(hash_, control.document(hash_))
+                data, document = control.document(hash_)
             except ControlError as error:
                 self._complaints[hash_] = str(error)
                 if isinstance(error, Unreachable) or error.retry_after:
                     raise
-        if missing:
-            self._load_documents()
+            else:
+                self._documents[hash_] = document
+                self._store.save_document(hash_, data)
         if self._kept and not self._hashes() - self._documents.keys():
             self._store.forget_documents(self._hashes())
         return bool(missing & self._documents.keys())

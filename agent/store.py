@@ -28,6 +28,7 @@ from agent.wire.messages import DeploymentDocument, DeploymentReport, DesiredSta
 FORMAT = 1
 KEY_BYTES = 32
 STATE_FILE_SET_ASIDE = "StateFileSetAside"
+STATE_NOT_SAVED = "StateNotSaved"
 MAX_STATE_BYTES = 16 * 1024 * 1024
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -76,6 +77,7 @@ class Store:
         self.folder = folder
         self.early: list[Problem] = []
         self.complain: Callable[[Problem], None] = self.early.append
+        self.solved: Callable[[str], None] = lambda reason: None
         self._device_uid = ""
 
     def lock(self) -> IO[bytes]:
@@ -107,8 +109,8 @@ class Store:
         """The credential first: an identity without one would look enrolled."""
         durable.write(self.folder / "credential", credential.encode(), mode=durable.PRIVATE)
         self._device_uid = identity.uid
-        self._save("identity.json", identity)
-        self._save("identity.copy.json", identity)
+        for name in ("identity.json", "identity.copy.json"):
+            durable.write(self.folder / name, self._sealed(name, identity))
 
     def credential(self) -> str:
         """Empty when there is none."""
@@ -154,7 +156,7 @@ class Store:
         return document
 
     def save_document(self, hash_: str, data: bytes) -> None:
-        durable.write(self._document_path(hash_), data)
+        self._write(self._document_path(hash_), data)
 
     def forget_documents(self, keep: set[str]) -> None:
         """Remove documents that no desired item names."""
@@ -186,10 +188,22 @@ class Store:
         return self.folder / "documents" / f"{hash_}.json"
 
     def _save(self, name: str, body: msgspec.Struct) -> None:
+        self._write(self.folder / name, self._sealed(name, body))
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """A disk that is full costs what would be kept over a restart, not the work and the reports."""
+        try:
+            durable.write(path, data)
+        except OSError as error:
+            message = f"{path} cannot be written: {error.strerror}; a restart of the agent would not know of it"
+            self.complain(Problem(reason=STATE_NOT_SAVED, message=message))
+        else:
+            self.solved(STATE_NOT_SAVED)
+
+    def _sealed(self, name: str, body: msgspec.Struct) -> bytes:
         data = canonical.encode(body)
         sha256 = hashlib.sha256(data).hexdigest()
-        envelope = _Envelope(FORMAT, name, self._device_uid, sha256, msgspec.Raw(data))
-        durable.write(self.folder / name, msgspec.json.encode(envelope))
+        return msgspec.json.encode(_Envelope(FORMAT, name, self._device_uid, sha256, msgspec.Raw(data)))
 
     def _load(self, name: str, type_: type[T], *, of_device: bool = True) -> T | None:
         path = self.folder / name

@@ -144,9 +144,9 @@ class PodmanRuntime:
                 timeout=limit,
                 stream=stream,
             )
-        except requests.Timeout:
-            raise RuntimeUnreachable(f"Podman did not answer {method} {path} within {limit:g} s") from None
         except (requests.RequestException, OSError) as error:
+            if isinstance(error.__cause__ or error, requests.Timeout):  # the client wraps it
+                raise RuntimeUnreachable(f"Podman did not answer {method} {path} within {limit:g} s") from None
             raise RuntimeUnreachable(f"Podman cannot be reached at {self._url}: {_root_cause(error)}") from None
         if response.status_code >= 400 and response.status_code != accept:
             raise RuntimeFailure(_message(response))

@@ -141,7 +141,7 @@ def test_a_foreign_container_is_named_and_never_touched(edge: RealEdge, containe
 
 
 @pytest.mark.clause("AGT-1")
-@pytest.mark.case("P4")
+@pytest.mark.case("P4", "P8")
 def test_ports_held_by_a_process_or_a_container_and_lost_paths_are_said_before_any_pull(
     edge: RealEdge, containers: Containers, free_port: int
 ):

@@ -75,7 +75,7 @@ def agent(tmp_path: Path, control: FakeControlPlane, containers: Containers) -> 
 
 
 @pytest.mark.clause("AGT-11", "AGT-8")
-@pytest.mark.case("P3", "R10")
+@pytest.mark.case("P3")
 def test_stopping_or_killing_the_agent_touches_no_container(
     agent: AgentProcess, control: FakeControlPlane, containers: Containers
 ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agent.app import enrol
@@ -200,3 +202,25 @@ def test_no_runtime_is_said_and_nothing_is_claimed(edge: Edge, control: FakeCont
     edge.go()
     assert control.last("u1").state is DeploymentState.CONVERGED
     assert control.reports[-1].problems == []
+
+
+@pytest.mark.clause("AGT-8")
+def test_a_full_disk_stops_neither_work_nor_reports(
+    edge: Edge, control: FakeControlPlane, monkeypatch: pytest.MonkeyPatch
+):
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    control.want("u1", score(API))
+    edge.until(lambda: control.says("u1", "converged"))
+    assert [problem.reason for problem in control.reports[-1].problems] == ["StateNotSaved"]
+
+
+def test_a_netrc_file_does_not_replace_the_credential(
+    edge: Edge, control: FakeControlPlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    edge.go()
+    assert control.calls[-1] == ("/api/agent/v1/report", 200)

@@ -141,13 +141,21 @@ def test_two_agents_cannot_share_a_state_folder(store: Store):
     Store(store.folder).lock().close()
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_litter(store: Store, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.clause("AGT-8")
+def test_a_full_disk_leaves_the_old_file_is_said_and_costs_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch):
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    solved: list[str] = []
+    store.solved = solved.append
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
         store.save_reports(KeptReports(999))
-    monkeypatch.undo()
+    (problem,) = store.early
+    assert problem.reason == "StateNotSaved"
+    assert "reports.json cannot be written: No space left on device" in problem.message
     assert opened(store.folder).reports() == REPORTS
     assert not list(store.folder.glob(".*"))
+    store.save_reports(KeptReports(1000))
+    assert solved == ["StateNotSaved"]
+    assert opened(store.folder).reports() == KeptReports(1000)
