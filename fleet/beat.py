@@ -17,8 +17,6 @@ from django.db import Error
 from django.utils.module_loading import module_has_submodule
 from django_celery_beat.schedulers import DatabaseScheduler
 
-from fleet.core import clock
-
 log = logging.getLogger(__name__)
 
 
@@ -40,7 +38,7 @@ class Scheduler(DatabaseScheduler):
         """Read both schedules; unlike the parent, write none of ours into the database."""
         with suppress(Error):
             # The parent overlooks the first change ever, because it has nothing to compare it with.
-            self.Changes.objects.get_or_create(ident=1, defaults={"last_update": clock.now()})
+            self.Changes.update_changed()
         self._own = {name: ScheduleEntry(name=name, app=self.app, **entry) for name, entry in own_schedule().items()}
         self._merge()
 

@@ -21,6 +21,7 @@ WITH_A_REASON = {
     "devices/group_sources": "the pluggable answer to who is in a group (DEP-7)",
     "devices/entrance": "dispatches a device's request before all other middleware",
     "devices/agent_api": "the agent-facing API: plain views, no serializer on the hot path",
+    "devices/readiness": "what /readyz asks this app",
     "devices/signals": "what the apps above listen to",
     "devices/management": "manage.py new_epoch (AGT-9)",
     "fleet/targeting/wording": "the sentences of the gate, shared by all that is targeted (DEP-16)",
