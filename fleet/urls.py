@@ -5,11 +5,13 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
+from fleet.core import api as core_api
 from fleet.core import health, login, rest
 
 api: list[URLPattern | URLResolver] = [
     path("", include("devices.api_urls")),
     path("", include("rollouts.api_urls")),
+    path("events/", core_api.EventList.as_view(), name="event-list"),
     path("auth/login/", login.Login.as_view(), name="login"),
     path("auth/logout/", login.Logout.as_view(), name="logout"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),

@@ -130,6 +130,7 @@ def test_answers_are_as_described(schema: dict[str, Any], rest: Rest, world: Wor
         "/api/v1/devices/": "devices/",
         "/api/v1/devices/{name}/": "devices/edge-1/",
         "/api/v1/devices/{device}/deployments/": "devices/edge-1/deployments/",
+        "/api/v1/events/": "events/",
         "/api/v1/groups/": "groups/",
         "/api/v1/groups/{name}/": "groups/lab/",
         "/api/v1/enrolment-tokens/": "enrolment-tokens/",

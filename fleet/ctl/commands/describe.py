@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.ctl.client import segment
+from fleet.ctl.client import Client, segment
 from fleet.ctl.output import moment, say, table
 from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path
 
 app = typer.Typer(no_args_is_help=True, help="Everything about one object.")
 
 DIGEST_CHARS = len("sha256:") + 12
+#: The newest; ``GET /api/v1/events/`` has all.
+EVENTS = 20
 _TARGET_HEADS = ("DEVICE", "CANARY", "STATE", "CONNECTIVITY", "SINCE", "WHY IN THE SET", "RUNS", "MESSAGE")
 
 
@@ -41,6 +43,7 @@ def deployment(
     _section("Targets", _TARGET_HEADS, (_target(row) for row in server.pages(f"{path}targets/")))
     _section("Conditions", ("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), map(_condition, status["conditions"]))
     _section("History", ("AT", "GENERATION", "FROM", "TO", "MESSAGE"), _history(server.pages(f"{path}revisions/")))
+    _events(server, "Deployment", f"{metadata['namespace']}/{metadata['name']}")
 
 
 @app.command("device")
@@ -71,6 +74,7 @@ def device(context: typer.Context, name: Annotated[str, typer.Argument(help="Its
             say(f"  {_problem(problem)}")
     heads = ("DEPLOYMENT", "WANTED", "TARGET", "OBSERVED", "GENERATION", "MESSAGE")
     _section("Deployments", heads, map(_on_device, server.pages(f"{path}deployments/")))
+    _events(server, "Device", metadata["name"])
 
 
 def _fields(*pairs: tuple[str, object]) -> None:
@@ -117,6 +121,15 @@ def _history(revisions: Iterable[dict[str, Any]]) -> Iterable[tuple[object, ...]
             yield at, revision["generation"], change["source"], change["target"], change["message"]
         author = revision["createdBy"] or "the system"
         yield moment(revision["createdAt"]), revision["generation"], "", "Pending", f"by {author}"
+
+
+def _events(server: Client, kind: str, name: str) -> None:
+    newest = server.get("events/", kind=kind, name=name, pageSize=EVENTS)["results"]
+    _section(
+        "Events",
+        ("AT", "REASON", "MESSAGE"),
+        ((moment(each["at"]), each["reason"], each["message"]) for each in newest),
+    )
 
 
 def _problem(problem: Any) -> str:

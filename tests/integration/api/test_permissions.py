@@ -22,6 +22,7 @@ READS = {
     "devices/": "devices.view_device",
     "devices/edge-1/": "devices.view_device",
     "devices/edge-1/deployments/": "devices.view_device",
+    "events/": "core.view_event",
     "groups/": "devices.view_devicegroup",
     "groups/lab/": "devices.view_devicegroup",
     "enrolment-tokens/": "devices.view_enrolmenttoken",

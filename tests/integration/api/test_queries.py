@@ -15,6 +15,7 @@ FEW, MANY = 3, 40
 LISTS = {
     "deployments/": {"pageSize": 500},
     "devices/": {"pageSize": 500, "selector": "role=analyzer"},
+    "events/": {"pageSize": 500},
     "groups/": {"pageSize": 500},
     "enrolment-tokens/": {"pageSize": 500},
     "namespaces/default/deployments/app-0/targets/": {"pageSize": 500},

@@ -72,6 +72,7 @@ def test_describe_a_deployment(fleetctl: Fleetctl, world: World) -> None:
     assert "has the labels role=analyzer; is in group lab" in text
     assert "TargetsFrozen True" in text
     assert "1 Canary Failed" in text
+    assert "Events: AT REASON MESSAGE 2026-12-01 14:00:00 UTC Failed Canary edge-1 failed" in text
 
 
 def test_describe_a_device(fleetctl: Fleetctl, world: World) -> None:
