@@ -6,6 +6,7 @@ Locks are taken in one order everywhere, heads by ascending device, so that two 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -19,6 +20,8 @@ from fleet.core import clock
 
 #: Devices per statement: below the parameter limits of both databases (32,766 in SQLite, 65,535 in PostgreSQL).
 BATCH = 4000
+#: The escape of NUL in JSON, after an even number of backslashes.
+_NUL_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def document_put(document: Message) -> DesiredDocument:
@@ -105,6 +108,14 @@ def inbox_take(*, kind: str, limit: int) -> list[ReportInbox]:
     """The oldest unread rows of a kind, locked; rows that somebody else is reading are passed over."""
     rows = ReportInbox.objects.select_for_update(skip_locked=True).filter(kind=kind).order_by("id")
     return list(rows[:limit])
+
+
+def inbox_body(row: ReportInbox) -> bytes:
+    """The JSON of a row, without NUL, which PostgreSQL can't store: U+FFFD stands in its place.
+
+    One device that sends it must not stop the batch that it is in (case R4).
+    """
+    return _NUL_ESCAPE.sub(rb"\1\\ufffd", bytes(row.body))
 
 
 def inbox_done(rows: Iterable[ReportInbox]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -16,7 +15,7 @@ from agent.wire import messages
 from devices import policy
 from devices.models import Connectivity, Device, Heartbeat, ReportInbox
 from devices.services.enrolment import KIND
-from devices.services.mailbox import inbox_done, inbox_take
+from devices.services.mailbox import inbox_body, inbox_done, inbox_take
 from devices.signals import device_changed
 from fleet.core import audit, clock
 from fleet.core.audit import Happening
@@ -99,7 +98,7 @@ def _draw(rows: dict[int, ReportInbox]) -> list[Happening]:
     changed = []
     for device in Device.objects.filter(pk__in=list(rows)).order_by("pk"):
         try:
-            portrait = msgspec.json.decode(storable(bytes(rows[device.pk].body)), type=SelfPortrait)
+            portrait = msgspec.json.decode(inbox_body(rows[device.pk]), type=SelfPortrait)
         except msgspec.MsgspecError as error:
             happenings.append(Happening(KIND, device.name, "ReportUnreadable", f"A report was dropped: {error}"))
             continue
@@ -109,14 +108,6 @@ def _draw(rows: dict[int, ReportInbox]) -> list[Happening]:
     if changed:
         transaction.on_commit(lambda: device_changed.send(sender=Device))
     return happenings
-
-
-def storable(body: bytes) -> bytes:
-    """JSON without NUL, the one character that PostgreSQL can't store; a question mark in a diamond stands for it.
-
-    One device that sends it must not stop the batch that it is in (case R4).
-    """
-    return re.sub(rb"(?<!\\)((?:\\\\)*)\\u0000", rb"\1\\ufffd", body)
 
 
 def _apply(device: Device, portrait: SelfPortrait, happenings: list[Happening]) -> bool:

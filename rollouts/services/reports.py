@@ -19,8 +19,6 @@ from rollouts.models import INBOX_KIND, Deployment, LastReport, Observation
 
 log = logging.getLogger(__name__)
 
-#: What the columns hold; a device that says more is broken or hostile.
-MAX_REVISION = 2**31 - 1
 #: Rows per statement; PostgreSQL's protocol takes 65,535 parameters.
 BATCH = 2000
 
@@ -72,7 +70,9 @@ def _newest(rows: Iterable[ReportInbox]) -> dict[int, Snapshot]:
         if row.device_id in found:
             continue
         try:
-            found[row.device_id] = Snapshot(row.device_id, row.sequence, row.received_at, _read(bytes(row.body)))
+            found[row.device_id] = Snapshot(
+                row.device_id, row.sequence, row.received_at, _read(mailbox.inbox_body(row))
+            )
         except ValueError as error:  # msgspec's errors are ValueErrors too
             broken[row.device_id] = f"report {row.sequence} about deployments was dropped: {error}"
     if broken:
@@ -80,12 +80,8 @@ def _newest(rows: Iterable[ReportInbox]) -> dict[int, Snapshot]:
     return found
 
 
-def _read(body: bytes) -> dict[UUID, DeploymentReport]:
-    reports = _decode(body)
-    for report in reports:
-        if report.revision > MAX_REVISION:
-            raise ValueError(f"revision {report.revision} of {report.uid}; allowed: at most {MAX_REVISION}")
-    return {UUID(report.uid): report for report in reports}
+def _read(row: ReportInbox) -> dict[UUID, DeploymentReport]:
+    return {UUID(report.uid): report for report in _decode(mailbox.inbox_body(row))}
 
 
 def _complain(broken: dict[int, str]) -> None:
@@ -157,16 +153,11 @@ def _observation(snapshot: Snapshot, uid: UUID, report: DeploymentReport) -> Obs
         deployment_uid=uid,
         revision=report.revision,
         state=report.state.value,
-        message=_storable(report.message),
-        images={_storable(name): _storable(digest) for name, digest in report.images.items()},
+        message=report.message,
+        images=report.images,
         since=_time(report.since),
         reported_at=snapshot.received_at,
     )
-
-
-def _storable(text: str) -> str:
-    """PostgreSQL stores any character but NUL."""
-    return text.replace("\x00", "\ufffd")
 
 
 def _time(seconds: float) -> datetime | None:
