@@ -70,9 +70,7 @@ def _newest(rows: Iterable[ReportInbox]) -> dict[int, Snapshot]:
         if row.device_id in found:
             continue
         try:
-            found[row.device_id] = Snapshot(
-                row.device_id, row.sequence, row.received_at, _read(mailbox.inbox_body(row))
-            )
+            found[row.device_id] = Snapshot(row.device_id, row.sequence, row.received_at, _read(row))
         except ValueError as error:  # msgspec's errors are ValueErrors too
             broken[row.device_id] = f"report {row.sequence} about deployments was dropped: {error}"
     if broken:
