@@ -97,6 +97,7 @@ def test_stopping_or_killing_the_agent_touches_no_container(
     assert control.says("u1", "converged")
 
 
+@pytest.mark.clause("AGT-14")
 def test_ten_deployments_at_rest_are_light(agent: AgentProcess, control: FakeControlPlane, containers: Containers):
     for number in range(10):
         control.want(f"u{number}", score(service(f"api-{number}", containers.image("service"))), name=f"app-{number}")
