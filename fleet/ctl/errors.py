@@ -19,8 +19,8 @@ class Exit(IntEnum):
 
 EXPLAINED = {
     Exit.OK: "done; a watched rollout converged",
-    Exit.FAILED: "the server refused, or a watched rollout failed or was ended",
-    Exit.USAGE: "the command line is wrong",
+    Exit.FAILED: "the server refused, or a watched rollout failed, was ended or superseded",
+    Exit.USAGE: "the command line is wrong, or a file or folder can't be read",
     Exit.NOT_FOUND: "there is no such object",
     Exit.DENIED: "not logged in, or not allowed",
     Exit.CONFLICT: "the object is in a state in which this can't be done, or exists already",
