@@ -24,6 +24,13 @@ tests = ["test_thing.py"]
 """
 
 
+@pytest.fixture(autouse=True)
+def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner's own pytest is what takes the time here; Django's plugin and others do nothing for such a tree."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_timeout")
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A tree with a copy of everything that the runner takes: files known to Git or not ignored by it."""
