@@ -1,7 +1,7 @@
 """Celery beat with two schedules: the product's own periodic jobs, and those that people keep in the database.
 
-django-celery-beat stores whole seconds and writes a row for every run. The product's own jobs run twice a second, are
-the same in every installation and must not be switched off by hand; so they live in memory, as the apps declare them.
+The product's own jobs run twice a second, are the same in every installation and must not be switched off by hand. In
+django-celery-beat's tables they could be, and each run would be noted there; so they live in memory.
 """
 
 from __future__ import annotations

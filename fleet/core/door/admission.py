@@ -48,7 +48,7 @@ def admit(data: bytes | str) -> list[Admitted]:
         ManifestUnreadable: a ManifestInvalid whose text can't be read at all.
     """
     try:
-        documents = reading.documents(data.encode() if isinstance(data, str) else data)
+        documents = reading.documents(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
     except reading.Unreadable as error:
         raise ManifestUnreadable([Fault(error.path, str(error))]) from None
     faults: list[Fault] = []

@@ -1,7 +1,11 @@
-"""YAML and JSON as plain data, with limits that no honest manifest comes near."""
+"""YAML and JSON as plain data, with limits that no honest manifest comes near.
+
+JSON is nearly YAML, but not quite: it may be indented with tabs and hold characters that YAML wants escaped.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Hashable
 from typing import Any
@@ -12,8 +16,10 @@ MAX_BYTES = 1_048_576
 MAX_DEPTH = 32
 MAX_NODES = 50_000
 MAX_DOCUMENTS = 100
-#: Never part of a name, an image or a path. Line breaks and tabs are left to the grammar of each field.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+#: What YAML takes as an escape only, and the exotic line breaks that it would silently turn into spaces. Ordinary line
+#: breaks and tabs are left to the grammar of each field.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_HALF = "half of a surrogate pair, which is no character"
 
 
 class Unreadable(ValueError):
@@ -25,7 +31,7 @@ class Unreadable(ValueError):
 
 
 def documents(data: bytes) -> list[Any]:
-    """The documents of a text; JSON is read as the YAML that it is.
+    """The documents of a text.
 
     Raises:
         Unreadable: when it is too large, too deep, not UTF-8, not YAML, has a key twice, or uses anchors or tags.
@@ -36,22 +42,76 @@ def documents(data: bytes) -> list[Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable(f"the text is not UTF-8: byte {error.start} does not fit") from None
+    try:
+        found = _from_json(text) if text.lstrip()[:1] in ("{", "[") else _from_yaml(text)
+    except RecursionError:
+        raise Unreadable(f"the text is nested too deeply; allowed: {MAX_DEPTH} levels") from None
+    if not found:
+        raise Unreadable("the text has no manifest in it")
+    return found
+
+
+def _from_json(text: str) -> list[Any]:
+    """One document; what only looks like JSON, such as ``{a: b}``, is left to YAML and its complaints."""
+    try:
+        document = json.loads(text, object_pairs_hook=_once)
+    except Unreadable:
+        raise
+    except ValueError:
+        return _from_yaml(text)
+    _measure(document)
+    return [document]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _value in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise Unreadable(f"the key {twice!r} comes a second time in one object")
+    return found
+
+
+def _measure(document: Any) -> None:
+    """Hold JSON to the limits that :class:`_Loader` has for YAML."""
+    level, nodes = [document], 0
+    for _depth in range(MAX_DEPTH):
+        if any(isinstance(each, str) and not _is_whole(each) for each in level):
+            raise Unreadable(_HALF)
+        nodes += len(level)
+        if nodes > MAX_NODES:
+            raise Unreadable(f"more than {MAX_NODES} values in one text")
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return
+    raise Unreadable(f"the text is nested too deeply; allowed: {MAX_DEPTH} levels")
+
+
+def _inside(value: Any) -> list[Any]:
+    """Keys and values, as YAML counts them."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else []
+
+
+def _is_whole(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _from_yaml(text: str) -> list[Any]:
     if found := _CONTROL.search(text):
         raise Unreadable(
             f"line {text.count(chr(10), 0, found.start()) + 1} has the control character "
             f"U+{ord(found.group()):04X}; allowed: none (in double quotes, write it as an escape)"
         )
     try:
-        found_documents = [each for each in yaml.load_all(text, Loader=_Loader) if each is not None]
+        return [each for each in yaml.load_all(text, Loader=_Loader) if each is not None]
     except yaml.MarkedYAMLError as error:
         raise Unreadable(_explain(error)) from None
     except yaml.YAMLError as error:
         raise Unreadable(f"the text is not YAML: {error}") from None
-    except RecursionError:
-        raise Unreadable(f"the text is nested too deeply; allowed: {MAX_DEPTH} levels") from None
-    if not found_documents:
-        raise Unreadable("the text has no manifest in it")
-    return found_documents
+    except ValueError:  # from int(), which guards itself against thousands of digits
+        raise Unreadable("a number has too many digits; quote it if it is text") from None
 
 
 def _explain(error: yaml.MarkedYAMLError) -> str:
@@ -124,7 +184,7 @@ def _whole(node: yaml.ScalarNode) -> str:
     try:
         return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise _refused("half of a surrogate pair, which is no character", node.start_mark) from None
+        raise _refused(_HALF, node.start_mark) from None
 
 
 def _text(loader: _Loader, node: yaml.ScalarNode) -> str:

@@ -125,6 +125,10 @@ HOSTILE = {
     "many keys": b"".join(b"k%d: 1\n" % n for n in range(90_000)),
     "many documents": b"---\n{}\n" * 10_000,
     "many tags": b"- !!binary x\n" * 50_000,
+    "a JSON of a million numbers": b"[" + b"1," * 500_000 + b"1]",
+    "a JSON that is deep": b'{"a":' * 33 + b"1" + b"}" * 33,
+    "a number of many digits": b"a: " + b"9" * 100_000,
+    "a JSON number of many digits": b'{"a": ' + b"9" * 100_000 + b"}",
 }
 
 
@@ -145,6 +149,8 @@ def test_a_text_may_be_as_large_as_the_limit_says() -> None:
     assert faults(document) == []
 
 
+#: Line breaks of YAML 1.1, which no other format knows.
+BREAKS = {"\x85", "\u2028", "\u2029"}
 plain = st.text(st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40)
 
 
@@ -153,9 +159,18 @@ plain = st.text(st.characters(codec="utf-8", exclude_characters="\x00", exclude_
 def test_an_environment_value_comes_through_as_it_was_written(value: str) -> None:
     document = copy()
     document["spec"]["score"]["data"]["services"][0]["env"][0]["value"] = value
-    for text in (json.dumps(document), yaml.safe_dump(document), yaml.safe_dump(document, allow_unicode=True)):
+    texts = [json.dumps(document), json.dumps(document, ensure_ascii=False), yaml.safe_dump(document)]
+    if not set(value) & BREAKS:
+        texts.append(yaml.safe_dump(document, allow_unicode=True))
+    for text in texts:
         (admitted,) = door.admit(text)
         assert admitted.manifest.spec.score.data.services[0].env[0].value == value
+
+
+@pytest.mark.parametrize("character", sorted(BREAKS))
+def test_a_line_break_that_yaml_would_turn_into_a_space_is_refused(character: str) -> None:
+    with pytest.raises(door.ManifestInvalid, match=f"line 2 has the control character U\\+{ord(character):04X}"):
+        door.admit(f"kind: Deployment\nvalue: a{character}b\n")
 
 
 def test_half_a_character_is_refused() -> None:
@@ -163,6 +178,23 @@ def test_half_a_character_is_refused() -> None:
     document["spec"]["score"]["data"]["services"][0]["env"][0]["value"] = "\ud800"
     (told,) = faults(document)
     assert told.endswith("half of a surrogate pair, which is no character")
+
+
+@pytest.mark.clause("DEP-1")
+def test_json_is_taken_as_programs_write_it() -> None:
+    for indent in (None, 4, "\t"):
+        (admitted,) = door.admit(json.dumps(BASE, indent=indent))
+        assert admitted.manifest.metadata.name == "a"
+
+
+def test_a_key_that_comes_twice_is_refused_in_json_too() -> None:
+    with pytest.raises(door.ManifestInvalid, match="the key 'kind' comes a second time in one object"):
+        door.admit('{"kind": "Deployment", "kind": "Deployment"}')
+
+
+def test_text_with_half_a_character_is_refused() -> None:
+    with pytest.raises(door.ManifestInvalid, match="not UTF-8"):
+        door.admit("a: \ud800")
 
 
 @pytest.mark.clause("DEP-9")
