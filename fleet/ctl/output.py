@@ -40,7 +40,7 @@ def warn(text: object) -> None:
 
 def console() -> Console:
     """A terminal, or a stream without any escape code."""
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

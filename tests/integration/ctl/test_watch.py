@@ -180,12 +180,15 @@ def test_on_a_terminal_a_failed_rollout_stands_alone(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reports(world, rollout, "edge-1", "failed", "image not found")()
+    message = "image registry.example.com/api:1.0 is neither here nor in the registry, which says: manifest unknown"
+    reports(world, rollout, "edge-1", "failed", message)()
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
     assert watch(server, PATH, Story().timing()) == Exit.FAILED
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().out)
     assert "Failed since 2026-12-01 14:00:00 UTC\n" in text
     assert "→" not in text
+    assert f"Canary edge-1 failed: {message}" in " ".join(text.split()), "a long sentence is wrapped, not cut"
 
 
 def test_the_program_follows_what_it_applies(fleetctl: Fleetctl, world: World, tmp_path: Path) -> None:
