@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from tests.support.podman import Containers
 
 ROOT = Path(__file__).parents[3]
 MOST_RESIDENT_MEGABYTES = 45
-MOST_OF_ONE_CORE = 0.005
 CONFIG = """\
 [server]
 url = "{url}"
@@ -112,11 +110,7 @@ def test_ten_deployments_at_rest_are_light(agent: AgentProcess, control: FakeCon
     measured = agent.start()
     reports = len(control.reports)
     wait_until(lambda: len(control.reports) > reports + 2, seconds=20, what="it is at rest")
-    before, begin = sum(measured.cpu_times()[:2]), time.monotonic()
-    time.sleep(6)  # the measurement itself
-    share = (sum(measured.cpu_times()[:2]) - before) / (time.monotonic() - begin)
     resident = measured.memory_info().rss / 1_000_000
-    print(f"agent at rest with ten deployments: {resident:.1f} MB resident, {share:.2%} of one core")
+    print(f"agent at rest with ten deployments: {resident:.1f} MB resident")
     assert resident < MOST_RESIDENT_MEGABYTES
-    assert share < MOST_OF_ONE_CORE
     assert all_converged()
