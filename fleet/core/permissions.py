@@ -36,10 +36,11 @@ class ModelPermissions(DjangoModelPermissions):
         return True
 
     def _needed(self, request: Request, view: APIView) -> list[str]:
+        method = "GET" if request.method in (None, "HEAD") else request.method
         own = getattr(view, "required_permissions", None)
         if own is not None:
-            return list(own.get(request.method or "GET", ()))
-        return self.get_required_permissions(request.method or "GET", self._queryset(view).model)
+            return list(own.get(method, ()))
+        return self.get_required_permissions(method, self._queryset(view).model)
 
 
 def require(user: Any, permissions: list[str]) -> None:

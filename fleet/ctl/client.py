@@ -109,9 +109,9 @@ def _refusal(answer: requests.Response) -> Refused:
     try:
         problem = answer.json()
         message = str(problem["detail"])
+        faults = [(str(each["path"]), str(each["message"])) for each in problem.get("errors", [])]
     except (ValueError, KeyError, TypeError):
         return Refused(f"{answer.url} answered {answer.status_code} {answer.reason}", _without_words(answer, code))
-    faults = [(str(each["path"]), str(each["message"])) for each in problem.get("errors", [])]
     if answer.status_code == requests.codes.unauthorized:
         message += "; log in with: fleetctl login"
     return Refused(message, code, faults)

@@ -14,6 +14,8 @@ from rich.console import Console
 
 #: What a device or a person wrote must not steer the terminal.
 _UNPRINTABLE = {code: "�" for code in [*range(32), *range(127, 160)] if code not in (9, 10)}
+#: JSON itself escapes those below 32 only.
+_JSON_ESCAPES = {code: f"\\u{code:04x}" for code in range(127, 160)}
 
 
 class Format(StrEnum):
@@ -66,7 +68,7 @@ def show(
     """Print objects in this format; ``alone`` means that one was asked for by name."""
     whole: Any = objects[0] if alone else {"apiVersion": "v1", "kind": "List", "items": objects}
     if form is Format.JSON:
-        print(json.dumps(whole, indent=2, ensure_ascii=False))
+        print(json.dumps(whole, indent=2, ensure_ascii=False).translate(_JSON_ESCAPES))
     elif form is Format.YAML:
         print(yaml.safe_dump(whole, sort_keys=False, allow_unicode=True), end="")
     elif form is Format.NAME:

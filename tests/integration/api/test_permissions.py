@@ -74,6 +74,7 @@ def test_a_wrong_token_is_as_good_as_none() -> None:
 def test_without_a_role_the_missing_permission_is_named(as_role: Callable[[str], Rest]) -> None:
     nobody = as_role("")
     refused(nobody, {("GET", path): permission for path, permission in READS.items()})
+    assert {nobody.call("HEAD", path).status_code for path in READS} == {403}
     refused(nobody, {**OPERATES, **ADMINISTERS})
 
 

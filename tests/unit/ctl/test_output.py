@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from fleet.ctl.client import Client, segment
 from fleet.ctl.commands.devices import seconds
 from fleet.ctl.config import Config
 from fleet.ctl.errors import EXPLAINED, Exit, Refused
-from fleet.ctl.output import moment, plain, table
+from fleet.ctl.output import Format, moment, plain, show, table
 from fleet.ctl.session import deployment_path, full_name
 from fleet.ctl.watching import Seen, changes
 
@@ -37,6 +38,16 @@ def test_columns_are_aligned_and_nothing_is_cut() -> None:
 @pytest.mark.parametrize("evil", ["\x1b[2J", "\x9b2J", "\x07", "\r", "\x00"])
 def test_nothing_that_steers_a_terminal_is_printed(evil: str) -> None:
     assert evil[0] not in plain(f"a{evil}b")
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_what_programs_read_says_the_same_and_steers_no_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"message": "\x1b[2J\x9b2J\x7f\x07 größer"}
+    show([said], Format(form), heads=(), row=lambda _: (), name=str, alone=True)
+    shown = capsys.readouterr().out
+    assert yaml.safe_load(shown) == said
+    assert not set(shown) & {"\x1b", "\x9b", "\x7f", "\x07"}
+    assert "größer" in shown
 
 
 @pytest.mark.parametrize(("text", "value"), [("30s", 30), ("5m", 300), ("12h", 43200), ("7d", 604800)])
