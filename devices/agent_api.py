@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ Body = TypeVar("Body", bound=messages.Message)
 DEPLOYMENTS_KIND = "deployments"
 MAX_ENROL_BYTES = 4096
 SCHEME = "Bearer "
+HASH = re.compile("[a-f0-9]{64}")
 
 
 def agent_view(method: str) -> Callable[[View], View]:
@@ -80,7 +82,8 @@ def desired(request: HttpRequest) -> HttpResponse:
 def desired_document(request: HttpRequest, hash: str) -> HttpResponse:
     """A document by its hash, if one of the device's own items refers to it (DEV-3)."""
     items = DesiredItem.objects.filter(document_id=hash, device__credentials__token_hash=_token_hash(request))
-    body = items.values_list("document__body", flat=True).first()
+    # PostgreSQL takes no NUL, so what can't be a hash is not looked up.
+    body = items.values_list("document__body", flat=True).first() if HASH.fullmatch(hash) else None
     if body is None:
         _poll(request)  # tells an unknown credential from an unknown document
         raise NotFound("no item of this device has a document with this hash")
@@ -161,6 +164,8 @@ def _body(request: HttpRequest, type_: type[Body], limit: int) -> Body:
         return msgspec.json.decode(request.read(limit), type=type_)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"the body is no {type_.__name__}: {error}") from None
+    except RecursionError:  # fields that we pass over are read to their depth all the same
+        raise Invalid(f"the body is no {type_.__name__}: it is nested too deeply") from None
 
 
 def _json(body: Any, status: int = 200) -> HttpResponse:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from django.db import connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from agent.wire.messages import MAX_REPORT_BYTES, Message
+from devices import agent_api
 from devices.models import ReportInbox
 from devices.services import mailbox
 from devices.services.upkeep import epoch_begin
@@ -49,6 +51,9 @@ def test_a_poll_is_304_until_something_changes(door: Door) -> None:
     assert first.json()["device"] == "edge-1"
     assert "items" not in first.json()
     assert door.get("/desired", credential, **{"If-None-Match": first["ETag"]}).status_code == 304
+
+    weakened = f"W/{first['ETag']}"  # as a proxy that compresses does
+    assert door.get("/desired", credential, **{"If-None-Match": weakened}).status_code == 304
 
     hash_ = told(door, "edge-1")
     second = door.get("/desired", credential, **{"If-None-Match": first["ETag"]})
@@ -104,8 +109,19 @@ def test_a_document_is_for_the_devices_that_shall_have_it(door: Door) -> None:
     reply = door.get(f"/documents/{hash_}", mine)
     assert reply.json() == {"text": "hello"}
     assert hashlib.sha256(reply.content).hexdigest() == hash_
+    assert reply["ETag"] == f'"{hash_}"'
+    assert "immutable" in reply["Cache-Control"]
+    assert reply["X-Content-Type-Options"] == "nosniff"
     assert door.get(f"/documents/{hash_}", theirs).status_code == 404
     assert door.get("/documents/..%2Fx", mine).status_code == 404
+
+
+def test_an_address_that_is_no_hash_is_no_document(door: Door) -> None:
+    credential = door.enrolled("edge-1")
+    for name in ("%00", "..%2F..%2Fx", "A" * 64):
+        reply = door.get(f"/documents/{name}", credential)
+        assert reply.status_code == 404
+        assert reply["Content-Type"] == "application/problem+json"
 
 
 @pytest.mark.clause("TSK-1")
@@ -130,6 +146,7 @@ def test_a_device_that_claims_to_be_a_canary_is_told_that_it_is_not(door: Door) 
         b'{"sequence": 1, "facts": {"labels": {"a": 1}}}',
         b'{"sequence": 1, "facts": {}, "deployments": [{"uid": "x", "revision": 1, "state": "splendid"}]}',
         b"[" * 100_000,
+        b'{"sequence": 1, "facts": {}, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
 )
 def test_a_report_that_is_none_is_refused_and_nothing_is_kept(door: Door, body: bytes) -> None:
@@ -140,12 +157,49 @@ def test_a_report_that_is_none_is_refused_and_nothing_is_kept(door: Door, body: 
     assert not ReportInbox.objects.exists()
 
 
+def test_a_nested_enrolment_is_refused_before_anybody_is_known(door: Door) -> None:
+    body = b'{"device": "edge-1", "token": "x", "x": ' + b"[" * 1900 + b"]" * 1900 + b"}"
+    reply = door.post("/enroll", body)
+    assert reply.status_code == 422
+    assert "nested" in reply.json()["detail"]
+
+
 def test_a_report_that_is_too_large_is_refused(door: Door) -> None:
     credential = door.enrolled("edge-1")
     reply = door.post("/report", b" " * (MAX_REPORT_BYTES + 1), credential)
     assert reply.status_code == 413
     assert str(MAX_REPORT_BYTES) in reply.json()["detail"]
     assert not ReportInbox.objects.exists()
+
+
+@pytest.mark.case("E6")
+def test_reports_are_put_off_while_nobody_reads_them_and_polls_are_not(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_api, "MAX_UNREAD", 5)
+    credential = door.enrolled("edge-1")
+    answers = [door.report(credential, sequence) for sequence in range(1, 6)]
+    assert [reply.status_code for reply in answers] == [200, 200, 200, 503, 503]
+    assert answers[-1]["Retry-After"] == "30"
+    assert "reports wait to be read" in answers[-1].json()["detail"]
+    assert ReportInbox.objects.count() == 6
+    assert door.get("/desired", credential).status_code == 200
+    ReportInbox.objects.all().delete()
+    assert door.report(credential, 6).status_code == 200
+
+
+@pytest.mark.case("E6")
+@pytest.mark.database(transaction=True)
+def test_without_a_database_devices_are_asked_to_come_back(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    credential = door.enrolled("edge-1")
+    connection.close()
+    with monkeypatch.context() as away:
+        away.setitem(connection.settings_dict, "NAME", "/nowhere/at/all")
+        replies = [door.get("/desired", credential), door.report(credential, 1)]
+    assert [reply.status_code for reply in replies] == [503, 503]
+    assert replies[0]["Retry-After"] == "30"
+    assert "database does not answer" in replies[0].json()["detail"]
+    assert door.get("/desired", credential).status_code == 200
 
 
 def test_fields_of_a_later_protocol_are_passed_over(door: Door) -> None:
