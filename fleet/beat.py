@@ -17,6 +17,8 @@ from django.db import Error
 from django.utils.module_loading import module_has_submodule
 from django_celery_beat.schedulers import DatabaseScheduler
 
+#: Far more than a worker that is merely busy ever leaves; a beat without any worker comes here in minutes.
+MOST_WAITING = 1000
 log = logging.getLogger(__name__)
 
 
@@ -52,6 +54,16 @@ class Scheduler(DatabaseScheduler):
             return super().reserve(entry)
         self._own[entry.name] = next(entry)
         return self._own[entry.name]
+
+    def apply_async(self, entry: Any, producer: Any = None, advance: bool = True, **options: Any) -> Any:
+        """Ring, unless one of ours would only wait behind many bells that nobody hears: they would fill the broker."""
+        if self._own and entry.name in self._own and self._waiting(producer) >= MOST_WAITING:
+            return None
+        return super().apply_async(entry, producer=producer, advance=advance, **options)
+
+    def _waiting(self, producer: Any) -> int:
+        """How many messages no worker has taken yet."""
+        return int(producer.channel.queue_declare(queue=self.app.conf.task_default_queue).message_count)
 
     def _merge(self) -> dict[str, Any]:
         return {**self._from_database(), **(self._own or {})}

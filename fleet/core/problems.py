@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -59,7 +60,7 @@ def _explain_drf(error: exceptions.APIException) -> tuple[int, dict[str, Any], d
     if challenge := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = challenge
     if wait := getattr(error, "wait", None):
-        headers["Retry-After"] = str(int(wait) + 1)
+        headers["Retry-After"] = str(math.ceil(wait))
     status = error.status_code
     if isinstance(error, exceptions.ValidationError):
         errors = list(_flatten(error.detail))

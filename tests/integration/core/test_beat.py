@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -14,12 +15,15 @@ from django.test.utils import CaptureQueriesContext
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from devices.models import Device, ReportInbox
+from fleet import beat
 from fleet.beat import Scheduler, own_schedule
 from fleet.celery import app
 from fleet.core import clock
+from fleet.settings.databases import REDIS_PATIENCE
 from harness.control_plane import ControlPlane
 from harness.redis import RedisServer
 from harness.waiting import wait_until
+from tests.support.processes import enqueueing_to
 
 
 @pytest.fixture
@@ -95,6 +99,34 @@ def test_the_beat_goes_on_while_the_database_is_away(sent: list[str]) -> None:
     assert sent.count("rollouts.drain_reports") == 2
 
 
+@pytest.fixture(params=["folder", "redis"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """A broker of each kind, empty, to which nobody listens."""
+    if request.param == "redis":
+        redis = request.getfixturevalue("redis_server")
+        redis.restart()
+        address, options = redis.url, dict(REDIS_PATIENCE)
+    else:
+        for part in ("in", "done", "control"):
+            (tmp_path / part).mkdir()
+        address, options = "folder://", {name: str(tmp_path / "in") for name in ("data_folder_in", "data_folder_out")}
+        options |= {"processed_folder": str(tmp_path / "done"), "control_folder": str(tmp_path / "control")}
+    with enqueueing_to(address, options):
+        yield
+
+
+@pytest.mark.clause("OPS-2")
+@pytest.mark.django_db(transaction=True)
+def test_a_beat_without_workers_does_not_fill_the_broker(broker: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beat, "MOST_WAITING", 10)
+    scheduler = Scheduler(app=app, lazy=False)
+    for _ in range(20):
+        make_due(scheduler, 0.6)
+        while scheduler.tick() == 0:
+            pass
+    assert scheduler._waiting(scheduler.producer) == 10
+
+
 @pytest.fixture
 def report(db: None) -> Callable[[], None]:
     """A report comes in; it is read when a beat rings and a worker listens."""
@@ -134,13 +166,13 @@ def test_workers_and_beats_may_be_killed_and_doubled(control_plane: ControlPlane
 def test_worker_and_beat_outlast_their_broker(
     control_plane: ControlPlane, report: Callable[[], None], redis_server: RedisServer
 ) -> None:
-    worker, beat = control_plane.worker(), control_plane.beat()
+    worker, clockwork = control_plane.worker(), control_plane.beat()
     report()
     wait_until_read()
     redis_server.stop()
-    wait_until(lambda: b"Connection" in beat.log.read_bytes(), seconds=30, what="the beat has noticed")
+    wait_until(lambda: b"Connection" in clockwork.log.read_bytes(), seconds=30, what="the beat has noticed")
     report()
     redis_server.start()
     wait_until_read(seconds=60)
     assert worker.running
-    assert beat.running
+    assert clockwork.running
