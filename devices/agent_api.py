@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from django.conf import settings
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -21,10 +22,10 @@ from devices import policy
 from devices.models import Credential, DesiredItem, Device
 from devices.polling import Head, head_of
 from devices.services.enrolment import device_enrol
-from devices.services.mailbox import inbox_put
+from devices.services.mailbox import inbox_put, inbox_unread
 from devices.services.reports import FACTS_KIND, SelfPortrait
 from devices.services.tokens import hash_of
-from fleet.core.errors import FleetError, Invalid, NotFound, TooLarge, Unauthorised
+from fleet.core.errors import Busy, FleetError, Invalid, NotFound, TooLarge, Unauthorised
 from fleet.core.problems import CONTENT_TYPE, document
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,9 @@ Body = TypeVar("Body", bound=messages.Message)
 #: The kind of inbox rows that rollouts drain.
 DEPLOYMENTS_KIND = "deployments"
 MAX_ENROL_BYTES = 4096
+#: Rows of the inbox above which reports are put off, so that it can't fill the disk while no worker runs (case E6).
+#: A device loses nothing by it: its next report is a whole snapshot again.
+MAX_UNREAD = 200_000
 SCHEME = "Bearer "
 HASH = re.compile("[a-f0-9]{64}")
 
@@ -53,6 +57,9 @@ def agent_view(method: str) -> Callable[[View], View]:
                 return view(request, **arguments)
             except FleetError as error:
                 return _refusal(error)
+            except (OperationalError, InterfaceError):
+                log.exception("the database does not answer")
+                return _refusal(Busy("the control plane's database does not answer at this moment; try again later"))
 
         return guarded
 
@@ -69,7 +76,7 @@ def enroll(request: HttpRequest) -> HttpResponse:
 def desired(request: HttpRequest) -> HttpResponse:
     """The device's desired state, or 304 when it has this version already."""
     head = _poll(request)
-    if request.META.get("HTTP_IF_NONE_MATCH") == head.etag:
+    if head.etag in request.META.get("HTTP_IF_NONE_MATCH", ""):  # a proxy may have put W/ before it
         response = HttpResponse(status=304)
     else:
         response = _json(_desired_state(head))
@@ -88,6 +95,7 @@ def desired_document(request: HttpRequest, hash: str) -> HttpResponse:
         _poll(request)  # tells an unknown credential from an unknown document
         raise NotFound("no item of this device has a document with this hash")
     response = HttpResponse(bytes(body), content_type="application/json")
+    response["ETag"] = f'"{hash}"'
     response["Cache-Control"] = "private, max-age=31536000, immutable"
     return response
 
@@ -97,19 +105,21 @@ def report(request: HttpRequest) -> HttpResponse:
     """Put a report into the inbox; the answer says that it is committed."""
     sender = (
         Credential.objects.filter(token_hash=_token_hash(request))
-        .values_list("device_id", "device__heartbeat__sequence")
+        .values_list("device_id", "device__heartbeat__sequence", inbox_unread())
         .first()
     )
     if sender is None:
         raise _unknown()
-    device_id, taken_in = sender
+    device_id, taken_in, unread = sender
+    if unread is not None and unread >= MAX_UNREAD:
+        raise Busy(f"{unread} reports wait to be read; keep yours and send it later (are workers running?)")
     told = _body(request, messages.Report, messages.MAX_REPORT_BYTES)
     portrait = SelfPortrait(facts=told.facts, problems=told.problems)
-    inbox_put(
-        device_id=device_id,
-        sequence=told.sequence,
-        parts={DEPLOYMENTS_KIND: told.deployments, FACTS_KIND: portrait},
-    )
+    parts = {DEPLOYMENTS_KIND: told.deployments, FACTS_KIND: portrait}
+    try:
+        inbox_put(device_id=device_id, sequence=told.sequence, parts=parts)
+    except IntegrityError:  # the device was forgotten after the first read
+        raise _unknown() from None
     notices = policy.sift(told.facts.labels).notices
     return _json(messages.ReportReply(sequence=told.sequence, resume_after=taken_in or 0, notices=notices))
 
@@ -176,6 +186,8 @@ def _refusal(error: FleetError) -> HttpResponse:
     response = _problem(error.status, str(error), error.title)
     if error.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="fleet"'
+    if isinstance(error, Busy):
+        response["Retry-After"] = str(error.retry_after)
     return response
 
 

@@ -32,6 +32,11 @@ class AgentEntrance:
         path = request.path_info
         if not path.startswith(PREFIX):
             return self.get_response(request)
+        response = self._answer(request, path)
+        response["X-Content-Type-Options"] = "nosniff"
+        return response
+
+    def _answer(self, request: HttpRequest, path: str) -> HttpResponse:
         if over_plain_http(request):
             return refuse_plain_http()
         if view := _VIEWS.get(path):

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.expressions import CombinedExpression
 
 from agent.wire import canonical
 from agent.wire.messages import Message
@@ -25,9 +26,11 @@ _NUL_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def document_put(document: Message) -> DesiredDocument:
-    """Store a document under its hash; the same document is stored once."""
+    """Store a document under its hash; the same document is stored once, and young again (see ``documents_prune``)."""
     row = DesiredDocument(hash=canonical.digest(document), body=canonical.encode(document), created_at=clock.now())
-    DesiredDocument.objects.bulk_create([row], ignore_conflicts=True)
+    DesiredDocument.objects.bulk_create(
+        [row], update_conflicts=True, unique_fields=["hash"], update_fields=["created_at"]
+    )
     return row
 
 
@@ -102,6 +105,12 @@ def inbox_put(*, device_id: int, sequence: int, parts: Mapping[str, Any]) -> Non
             for kind, part in parts.items()
         ]
     )
+
+
+def inbox_unread() -> CombinedExpression:
+    """About how many rows wait, as a part of another query: two steps down an index, whatever their number."""
+    ids = ReportInbox.objects.values("id")
+    return Subquery(ids.order_by("-id")[:1]) - Subquery(ids.order_by("id")[:1])
 
 
 def inbox_take(*, kind: str, limit: int) -> list[ReportInbox]:

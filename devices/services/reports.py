@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Manager, QuerySet
 
 from agent.wire import messages
 from devices import policy
@@ -36,6 +37,10 @@ FACT_FIELDS = (
 )
 #: Fields whose change is no event for people.
 _WRITTEN = [*FACT_FIELDS, "reported_labels", "labels", "problems"]
+_BEATEN = ["sequence", "last_seen", "connectivity", "connectivity_since"]
+#: Rows per statement; with a device's 18 columns below the parameter limits of both databases.
+WRITTEN_ROWS = 1000
+Row = TypeVar("Row", Device, Heartbeat)
 
 
 class SelfPortrait(messages.Message, frozen=True):
@@ -86,9 +91,7 @@ def _beat(fresh: list[tuple[Heartbeat, ReportInbox]]) -> list[Happening]:
             if beat.device_id in names:
                 happenings.append(_changed(names[beat.device_id], beat.connectivity, state))
             beat.connectivity, beat.connectivity_since = state, now
-    Heartbeat.objects.bulk_update(
-        [beat for beat, _row in fresh], ["sequence", "last_seen", "connectivity", "connectivity_since"], batch_size=500
-    )
+    _update(Heartbeat.objects, [beat for beat, _row in fresh], _BEATEN)
     return happenings
 
 
@@ -96,7 +99,8 @@ def _draw(rows: dict[int, ReportInbox]) -> list[Happening]:
     """Write the portraits of devices that have changed."""
     happenings: list[Happening] = []
     changed = []
-    for device in Device.objects.filter(pk__in=list(rows)).order_by("pk"):
+    # Locked, so that an operator's labels of this moment are not lost; a report's foreign key does not wait for it.
+    for device in Device.objects.select_for_update(no_key=True).filter(pk__in=list(rows)).order_by("pk"):
         try:
             portrait = msgspec.json.decode(inbox_body(rows[device.pk]), type=SelfPortrait)
         except msgspec.MsgspecError as error:
@@ -104,10 +108,20 @@ def _draw(rows: dict[int, ReportInbox]) -> list[Happening]:
             continue
         if _apply(device, portrait, happenings):
             changed.append(device)
-    Device.objects.bulk_update(changed, _WRITTEN, batch_size=200)
+    _update(Device.objects, changed, _WRITTEN)
     if changed:
         transaction.on_commit(lambda: device_changed.send(sender=Device))
     return happenings
+
+
+def _update(manager: Manager[Row], rows: list[Row], fields: Sequence[str]) -> None:
+    """Write these fields of rows that we hold locked, so that they exist.
+
+    As an upsert, because ``bulk_update`` spends milliseconds per row on its CASE expressions: 20 times as long.
+    """
+    manager.bulk_create(
+        rows, update_conflicts=True, unique_fields=["pk"], update_fields=fields, batch_size=WRITTEN_ROWS
+    )
 
 
 def _apply(device: Device, portrait: SelfPortrait, happenings: list[Happening]) -> bool:

@@ -68,3 +68,11 @@ class TooLarge(FleetError):
 
     status = 413
     title = "Too large"
+
+
+class Busy(FleetError):
+    """Not now: the caller keeps what it has and comes again after ``retry_after`` seconds (case E6)."""
+
+    status = 503
+    title = "Busy"
+    retry_after: ClassVar[int] = 30
