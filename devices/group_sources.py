@@ -67,11 +67,12 @@ def ask(source: GroupSource, groups: Collection[str]) -> Mapping[str, frozenset[
     """
     try:
         answer = source.members(groups)
+        members = {group: answer[group] for group in groups if group in answer}
+        found = {group: frozenset(names) for group, names in members.items() if not isinstance(names, str)}
     except GroupSourceError:
         raise
-    except Exception as error:  # somebody else's code; whatever it raises, we must not guess
+    except Exception as error:  # somebody else's code; whatever it raises or answers, we must not guess
         raise GroupSourceError(f"{type(source).__name__} failed: {type(error).__name__}: {error}") from error
-    missing = sorted(set(groups) - set(answer))
-    if missing:
+    if missing := sorted(set(groups) - set(found)):
         raise GroupSourceError(f"{type(source).__name__} did not answer for {', '.join(missing)}")
-    return {group: frozenset(answer[group]) for group in groups}
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -44,6 +45,21 @@ class Partly:
 class Broken:
     def members(self, groups: Collection[str]) -> Mapping[str, Collection[str]]:
         raise TimeoutError("the directory did not answer")
+
+
+class Answering:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def members(self, groups: Collection[str]) -> Any:
+        return self.answer
+
+
+@pytest.mark.clause("DEP-7")
+@pytest.mark.parametrize("answer", [None, "lab", [], {"lab": None}, {"lab": "edge-1"}, {"lab": 1}, {}])
+def test_an_answer_of_another_form_is_no_answer(answer: Any) -> None:
+    with pytest.raises(GroupSourceError, match="Answering"):
+        ask(Answering(answer), ["lab"])
 
 
 @pytest.mark.clause("DEP-7")
