@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from agent.wire.manifest import DeviceName, PodmanV0
+from agent.wire.manifest import PodmanV0
 
 PROTOCOL = 1
 MAX_REPORT_BYTES = 1_048_576
@@ -35,9 +35,12 @@ class Message(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class EnrolRequest(Message):
-    """``credential`` is the old one, when a device that is known already enrols again (DEV-2)."""
+    """``credential`` is the old one, when a device that is known already enrols again (DEV-2).
 
-    device: DeviceName
+    ``device`` is any text here: the control plane says in its own words what a device id looks like.
+    """
+
+    device: Annotated[str, Meta(max_length=256)]
     token: Annotated[str, Meta(max_length=256)]
     credential: Annotated[str, Meta(max_length=256)] = ""
 

@@ -36,6 +36,7 @@ def test_a_token_is_exchanged_for_a_credential_of_the_devices_own(door: Door) ->
 def test_a_device_id_that_is_no_label_is_refused_and_uses_up_nothing(door: Door, name: str) -> None:
     reply = door.enrol(name, door.token())
     assert reply.status_code == 422
+    assert f"device id {name!r} is not allowed; allowed: 1 to 63 lower-case letters" in reply.json()["detail"]
     assert not Device.objects.exists()
     assert EnrolmentToken.objects.get().uses == 0
 
