@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -9,14 +10,17 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from fleet.core.errors import FleetError, Invalid
+from fleet.core.errors import Busy, FleetError, Invalid
 
 CONTENT_TYPE = "application/problem+json"
+
+log = logging.getLogger(__name__)
 
 
 def document(
@@ -41,9 +45,13 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
 
 
 def _explain(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]] | None:
+    if isinstance(error, OperationalError | InterfaceError):
+        log.error("the database does not answer", exc_info=error)
+        error = Busy("the control plane's database does not answer at this moment; try again later")
     if isinstance(error, FleetError):
         errors = [{"path": fault.path, "message": fault.message} for fault in error.faults]
-        return error.status, document(error.status, str(error), title=error.title, errors=errors), {}
+        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Busy) else {}
+        return error.status, document(error.status, str(error), title=error.title, errors=errors), headers
     if isinstance(error, Http404):
         return 404, document(404, str(error) or "There is no such object."), {}
     if isinstance(error, PermissionDenied):

@@ -14,7 +14,16 @@ from fleet.ctl.errors import Exit, Refused
 #: Seconds to connect, and to wait for an answer.
 TIMEOUTS = (5, 30)
 PAGE_SIZE = 500
-_CODES = {401: Exit.DENIED, 403: Exit.DENIED, 404: Exit.NOT_FOUND, 409: Exit.CONFLICT}
+_CODES = {
+    401: Exit.DENIED,
+    403: Exit.DENIED,
+    404: Exit.NOT_FOUND,
+    409: Exit.CONFLICT,
+    # A gateway without a server behind it, a server without its database.
+    502: Exit.UNREACHABLE,
+    503: Exit.UNREACHABLE,
+    504: Exit.UNREACHABLE,
+}
 
 
 class Client:
@@ -111,15 +120,10 @@ def _refusal(answer: requests.Response) -> Refused:
         message = str(problem["detail"])
         faults = [(str(each["path"]), str(each["message"])) for each in problem.get("errors", [])]
     except (ValueError, KeyError, TypeError):
-        return Refused(f"{answer.url} answered {answer.status_code} {answer.reason}", _without_words(answer, code))
+        return Refused(f"{answer.url} answered {answer.status_code} {answer.reason}", code)
     if answer.status_code == requests.codes.unauthorized:
         message += "; log in with: fleetctl login"
     return Refused(message, code, faults)
-
-
-def _without_words(answer: requests.Response, code: Exit) -> Exit:
-    """A gateway that has no server behind it speaks no problem documents."""
-    return Exit.UNREACHABLE if answer.status_code in (502, 503, 504) else code
 
 
 def _cause(error: Exception) -> str:

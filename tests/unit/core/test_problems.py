@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions, serializers
 
@@ -64,6 +65,16 @@ def test_whoever_has_to_wait_is_told_how_long() -> None:
     response = problems.exception_handler(exceptions.Throttled(wait=11.2), {})
     assert response is not None
     assert response.headers["Retry-After"] == "12"
+
+
+@pytest.mark.parametrize("error", [OperationalError("connection to 10.0.0.5 refused"), InterfaceError("closed")])
+def test_a_database_that_is_away_is_a_matter_of_time_and_its_address_nobody_elses(error: Exception) -> None:
+    response = problems.exception_handler(error, {})
+    assert response is not None
+    assert response.headers["Retry-After"] == "30"
+    document = told(error)
+    assert (document["status"], document["title"]) == (503, "Busy")
+    assert "10.0.0.5" not in str(document)
 
 
 class Inner(serializers.Serializer[Any]):
