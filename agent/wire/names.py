@@ -1,7 +1,7 @@
 """Grammars of the names that cross the wire, as anchored regular expressions.
 
 They are strings, not compiled patterns, because the JSON Schema of the manifests quotes them. ``\\Z`` is unknown to
-JSON Schema; the patterns end in ``$`` and the door refuses control characters (a trailing newline) beforehand.
+JSON Schema; the patterns end in ``$``, and whoever applies one asks :func:`fits`, which takes no line break after it.
 """
 
 from __future__ import annotations

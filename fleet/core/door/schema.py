@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol, cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
 
 from agent.wire import manifest as wire
 from agent.wire import names
@@ -87,9 +89,18 @@ def capped(faults: Iterable[Fault]) -> list[Fault]:
     return list(told)
 
 
+def _whole(_validator: Validator, pattern: str, text: Any, _schema: Any) -> Iterator[ValidationError]:
+    """``pattern`` for texts as a whole: Python's ``$`` also fits before a line break at the end."""
+    if isinstance(text, str) and not names.fits(pattern, text):
+        yield ValidationError("does not fit")
+
+
+_Strict = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
+
+
 @cache
-def _validator(kind: str) -> Draft202012Validator:
-    return Draft202012Validator(manifest_schema(kind))
+def _validator(kind: str) -> Validator:
+    return cast("Validator", _Strict(manifest_schema(kind)))
 
 
 def _leaves(errors: Iterable[Mismatch]) -> Iterator[Mismatch]:

@@ -173,6 +173,37 @@ def test_a_line_break_that_yaml_would_turn_into_a_space_is_refused(character: st
         door.admit(f"kind: Deployment\nvalue: a{character}b\n")
 
 
+def texts_with_a_grammar() -> list[tuple[str | int, ...]]:
+    data: tuple[str | int, ...] = ("spec", "score", "data")
+    service: tuple[str | int, ...] = (*data, "services", 0)
+    return [
+        ("metadata", "name"),
+        ("metadata", "namespace"),
+        ("metadata", "labels", "x"),
+        ("spec", "allowedGroups", 0),
+        ("spec", "targetSelector", "matchLabels", "role"),
+        ("spec", "targetSelector", "matchExpressions", 0, "key"),
+        (*data, "init_container", "name"),
+        (*service, "image"),
+        (*service, "env", 0, "name"),
+        (*service, "secret_env", 0, "secret", "key"),
+        (*service, "volumes", 0, "host_path"),
+    ]
+
+
+@pytest.mark.parametrize("path", texts_with_a_grammar(), ids=lambda path: ".".join(map(str, path)))
+def test_a_line_break_after_a_name_does_not_belong_to_it(path: tuple[str | int, ...]) -> None:
+    document = copy()
+    document["metadata"]["namespace"] = "default"
+    place: Any = document
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] += "\n"
+    (fault,) = faults(document)
+    assert "\\u000a" in fault
+    assert "allowed" in fault
+
+
 def test_half_a_character_is_refused() -> None:
     document = copy()
     document["spec"]["score"]["data"]["services"][0]["env"][0]["value"] = "\ud800"
