@@ -48,11 +48,12 @@ def device_forget(*, device: Device, actor: User | None) -> None:
 @transaction.atomic
 def _forget(device: Device, actor: User | None) -> None:
     name, uid = device.name, device.uid
-    # In this order all others lock too: a report or release that comes now waits, and finds the device gone.
+    # A drain or release that comes now waits, and finds the device gone. The device itself is locked last, by its
+    # deletion: whoever inserts a row that refers to it looks it up at commit, with locks of its own in hand.
     for model in (Heartbeat, DesiredHead):
         model.objects.select_for_update().filter(device=device).first()
     # A copy: a deleted object has lost its key, and we may have to try again.
-    if fresh := Device.objects.select_for_update().filter(pk=device.pk).first():
+    if fresh := Device.objects.filter(pk=device.pk).first():
         fresh.delete()
         audit.record(actor=actor, action="forget", kind=KIND, name=name, detail={"uid": str(uid)})
         transaction.on_commit(lambda: device_forgotten.send(sender=Device, name=name, uid=uid))
