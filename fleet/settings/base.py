@@ -10,8 +10,10 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
 from django.urls import reverse_lazy
 
+from fleet.settings.environment import seconds
 from fleet.settings.theme import unfold
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
@@ -137,11 +139,16 @@ UNFOLD = unfold()
 #: Dotted path of the group source (DEP-7). None: nothing matches, because nobody has said who is in a group.
 FLEET_GROUP_SOURCE = os.environ.get("FLEET_GROUP_SOURCE") or None
 #: Seconds after its last report at which a device is stale, then offline (DEV-5).
-FLEET_STALE_SECONDS = int(os.environ.get("FLEET_STALE_SECONDS", "90"))
-FLEET_OFFLINE_SECONDS = int(os.environ.get("FLEET_OFFLINE_SECONDS", "300"))
+FLEET_STALE_SECONDS = int(seconds("FLEET_STALE_SECONDS", 90))
+FLEET_OFFLINE_SECONDS = int(seconds("FLEET_OFFLINE_SECONDS", 300))
+if FLEET_OFFLINE_SECONDS <= FLEET_STALE_SECONDS:
+    raise ImproperlyConfigured(
+        f"FLEET_OFFLINE_SECONDS is {FLEET_OFFLINE_SECONDS}; "
+        f"needed: more than FLEET_STALE_SECONDS, which is {FLEET_STALE_SECONDS}"
+    )
 #: Seconds between the periodic jobs; a bell (enqueue after commit) makes most of them run sooner.
-FLEET_DRAIN_SECONDS = float(os.environ.get("FLEET_DRAIN_SECONDS", "0.5"))
-FLEET_SWEEP_SECONDS = float(os.environ.get("FLEET_SWEEP_SECONDS", "5"))
+FLEET_DRAIN_SECONDS = seconds("FLEET_DRAIN_SECONDS", 0.5)
+FLEET_SWEEP_SECONDS = seconds("FLEET_SWEEP_SECONDS", 5)
 
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None

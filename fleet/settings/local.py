@@ -12,6 +12,7 @@ from pathlib import Path
 from fleet.settings.base import *
 from fleet.settings.base import DATA_DIR
 from fleet.settings.databases import broker, database
+from fleet.settings.environment import hosts
 
 
 def _own_secret_key(folder: Path) -> str:
@@ -26,7 +27,7 @@ def _own_secret_key(folder: Path) -> str:
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 DEBUG = os.environ.get("FLEET_DEBUG") == "1"
 SECRET_KEY = os.environ.get("FLEET_SECRET_KEY") or _own_secret_key(DATA_DIR)
-ALLOWED_HOSTS = os.environ.get("FLEET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
+ALLOWED_HOSTS = hosts(os.environ.get("FLEET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]"))
 DATABASES = {"default": database(DATA_DIR)}
 CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = broker(DATA_DIR)
 FLEET_GROUP_SOURCE = os.environ.get("FLEET_GROUP_SOURCE", "devices.group_sources.DatabaseGroupSource") or None

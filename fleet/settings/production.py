@@ -5,42 +5,38 @@ No group source is configured (DEP-7): until ``FLEET_GROUP_SOURCE`` names one, n
 
 from __future__ import annotations
 
-import os
-
 from django.core.exceptions import ImproperlyConfigured
 
 from fleet.settings.base import *
 from fleet.settings.base import DATA_DIR
 from fleet.settings.databases import broker, database
+from fleet.settings.environment import hosts, required, url
 
 SHORTEST_SECRET_KEY = 50
-
-
-def _required(name: str, why: str) -> str:
-    value = os.environ.get(name, "")
-    if not value:
-        raise ImproperlyConfigured(f"{name} is not set: {why}")
-    return value
+#: As Django's own deployment check wants it.
+FEWEST_DIFFERENT = 5
 
 
 DEBUG = False
-SECRET_KEY = _required("FLEET_SECRET_KEY", f"a random text of at least {SHORTEST_SECRET_KEY} characters")
+SECRET_KEY = required("FLEET_SECRET_KEY", f"a random text of at least {SHORTEST_SECRET_KEY} characters")
 if len(SECRET_KEY) < SHORTEST_SECRET_KEY:
     raise ImproperlyConfigured(
         f"FLEET_SECRET_KEY has {len(SECRET_KEY)} characters; needed: at least {SHORTEST_SECRET_KEY}"
     )
-ALLOWED_HOSTS = _required("FLEET_ALLOWED_HOSTS", "the host names of this control plane, with commas").split(",")
+if len(set(SECRET_KEY)) < FEWEST_DIFFERENT:
+    raise ImproperlyConfigured(
+        f"FLEET_SECRET_KEY has {len(set(SECRET_KEY))} different characters; needed: a random text"
+    )
+ALLOWED_HOSTS = hosts(required("FLEET_ALLOWED_HOSTS", "the host names of this control plane, with commas"))
+if not ALLOWED_HOSTS:
+    raise ImproperlyConfigured("FLEET_ALLOWED_HOSTS names no host; needed: the host names of this control plane")
 if "*" in ALLOWED_HOSTS:
     raise ImproperlyConfigured("FLEET_ALLOWED_HOSTS contains *; needed: the host names of this control plane")
 CSRF_TRUSTED_ORIGINS = [f"https://{host.lstrip('.')}" for host in ALLOWED_HOSTS]
 
-_required("FLEET_DATABASE_URL", "postgres://user:password@host/name")
-_required("FLEET_REDIS_URL", "redis://host:6379/0")
+url("FLEET_DATABASE_URL", ("postgres", "postgresql"), "postgres://user:password@host/name")
+url("FLEET_REDIS_URL", ("redis", "rediss"), "redis://:password@host:6379/0")
 DATABASES = {"default": database(DATA_DIR)}
-if "postgresql" not in DATABASES["default"]["ENGINE"]:
-    raise ImproperlyConfigured(
-        "FLEET_DATABASE_URL is not a PostgreSQL address; needed: postgres://user:password@host/name"
-    )
 CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = broker(DATA_DIR)
 
 # TLS ends at a proxy in front of us, which must set this header itself.
