@@ -49,7 +49,7 @@ def broker(data_dir: Path) -> tuple[str, dict[str, Any]]:
     folder = data_dir / "broker"
     for part in ("queue", "processed", "control"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    return "folder://", {
+    return "folder://localhost/", {
         # One folder for both directions: client and worker share it.
         "data_folder_in": str(folder / "queue"),
         "data_folder_out": str(folder / "queue"),

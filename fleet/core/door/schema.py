@@ -57,7 +57,6 @@ _STEERING = (
     "step",
     "max",
 )
-_WHERE_NO_VALUE_IS_SHOWN = ("env", "annotations")
 
 
 class Mismatch(Protocol):
@@ -145,6 +144,7 @@ def _missing(error: Mismatch, path: str) -> Iterator[Fault]:
 
 
 def _type(error: Mismatch, path: str) -> Iterator[Fault]:
+    """Never the value itself: what stands at a wrong place may be the value of an ``env`` (DEP-2)."""
     wanted = _TYPES.get(str(error.validator_value), str(error.validator_value))
     hint = _quote_hint(error.instance) if error.validator_value == "string" else ""
     yield Fault(path, f"found {type_name(error.instance)}; allowed: {wanted}{hint}")
@@ -160,12 +160,15 @@ def _quote_hint(value: Any) -> str:
 
 def _choice(error: Mismatch, path: str) -> Iterator[Fault]:
     allowed = ", ".join(str(each) for each in error.validator_value)
-    yield Fault(path, f"found {_safe(error)}; allowed: {allowed}")
+    yield Fault(path, f"found {shown(error.instance)}; allowed: {allowed}")
 
 
 def _grammar(error: Mismatch, path: str) -> Iterator[Fault]:
     allowed = _GRAMMARS.get(error.validator_value, "another form")
-    yield Fault(path, f"found {_safe(error)}; allowed: {allowed}")
+    found = error.instance
+    if error.validator_value == names.ENV_NAME and "=" in found:
+        found = f"{found.partition('=')[0]}=…"  # who writes NAME=value as the name shall not see the value again
+    yield Fault(path, f"found {shown(found)}; allowed: {allowed}")
 
 
 def _too_long(error: Mismatch, path: str) -> Iterator[Fault]:
@@ -210,13 +213,6 @@ def _path(error: Mismatch) -> str:
 def _join(path: str, name: str) -> str:
     shown_name = name if names.fits(r"[A-Za-z0-9_./-]{1,80}", name) else shown(name)
     return f"{path}.{shown_name}" if path else shown_name
-
-
-def _safe(error: Mismatch) -> str:
-    """The value, unless it stands where secrets do (DEP-2)."""
-    if any(part in _WHERE_NO_VALUE_IS_SHOWN for part in error.absolute_path) and error.absolute_path[-1] == "value":
-        return type_name(error.instance)
-    return shown(error.instance)
 
 
 def type_name(value: Any) -> str:

@@ -101,8 +101,16 @@ def test_any_value_at_any_place_is_admitted_or_refused_by_its_path_and_env_value
     told = faults(document)
     where = f"{path}.{field}".lstrip(".")
     assert all(sentence.startswith((where, path)) or where.startswith(sentence.split(":")[0]) for sentence in told)
-    if path.endswith("env[0]") and field == "value":
+    if field == "env" or ".env[" in path:
         assert not any("s3cr3t" in sentence for sentence in told)
+
+
+@pytest.mark.clause("DEP-2")
+def test_a_value_that_somebody_wrote_into_the_name_stays_secret() -> None:
+    document = copy()
+    document["spec"]["score"]["data"]["services"][0]["env"] = [{"name": "PASSWORD=s3cr3t"}]
+    (told,) = faults(document)
+    assert told.startswith('spec.score.data.services[0].env[0].name: found "PASSWORD=…"; allowed: ')
 
 
 @settings(max_examples=300)
