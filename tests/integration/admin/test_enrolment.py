@@ -57,7 +57,7 @@ def test_the_token_is_shown_once_with_the_command_and_works(administrator: Clien
 
 def test_the_command_names_this_server(administrator: Client, world: World) -> None:
     page = administrator.post(at(ADD), {"name": "pilot", "days": 7, "use_limit": 1}, headers={"host": "fleet.example"})
-    assert "fleet-agent enroll --token-file -" in words(page)
+    assert "fleet-agent enroll --token-file - It waits for the token" in words(page)
     assert 'url = "http://fleet.example"' in words(page)
 
 
