@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.wire.manifest import LabelSelector, SelectorRequirement
@@ -38,6 +38,17 @@ def by_the_book(selector: LabelSelector, device: dict[str, str]) -> bool:
         if not holds:
             return False
     return True
+
+
+@pytest.mark.clause("DEP-6")
+@given(requirements, labels)
+@example(SelectorRequirement(key="role", operator="NotIn", values=["a"]), {})
+@example(SelectorRequirement(key="role", operator="In", values=[""]), {})
+def test_a_requirement_alone_selects_what_kubernetes_selects(
+    requirement: SelectorRequirement, device: dict[str, str]
+) -> None:
+    selector = LabelSelector(matchExpressions=[requirement])
+    assert matches(selector, device) == by_the_book(selector, device)
 
 
 @pytest.mark.clause("DEP-6")
