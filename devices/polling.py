@@ -1,17 +1,20 @@
 """What an idle poll reads: one indexed statement, which is most of what the database does all day.
 
-A room of its own, because it goes below the ORM: on PostgreSQL the statement is prepared once per connection, which
-takes it from 0.20 to 0.08 ms. Through a pooler that hands out a connection per transaction, prepared statements need
-PgBouncer 1.21 or later.
+A room of its own, because on PostgreSQL it goes below Django's and psycopg's cursors: the statement is prepared once
+per connection and executed by libpq itself, which takes the read from 0.13 to 0.05 ms. Through a pooler that hands out
+a connection per transaction, prepared statements need PgBouncer 1.21 or later.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import psycopg
-from django.db import connection
-from django.db.backends.utils import CursorWrapper
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import pq
 
 _STATEMENT = """
 SELECT head.device_id, head.epoch, head.version
@@ -19,6 +22,10 @@ FROM devices_credential AS credential
 JOIN devices_desiredhead AS head ON head.device_id = credential.device_id
 WHERE credential.token_hash = %s
 """
+_NAME = b"fleet_head_of"
+_FORGOTTEN = b"26000"  # invalid_sql_statement_name
+#: Connections on which the statement is prepared.
+_prepared: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 class Head(NamedTuple):
@@ -34,18 +41,53 @@ class Head(NamedTuple):
 
 
 def head_of(token_hash: str) -> Head | None:
-    """The head that belongs to a credential; None when there is no such credential."""
-    with _cursor() as cursor:
-        cursor.execute(_STATEMENT, [token_hash])
-        row = cursor.fetchone()
+    """The head that belongs to a credential; None when there is no such credential.
+
+    Raises:
+        django.db.OperationalError: when the database is away.
+    """
+    # Not by Django's ``connection``, which looks the real one up again at each attribute.
+    database = connections[DEFAULT_DB_ALIAS]
+    read = _by_libpq if database.vendor == "postgresql" else _by_cursor
+    row = read(database, token_hash)
     return Head(*row) if row else None
 
 
-def _cursor() -> CursorWrapper:
-    """Django's own cursor, but on PostgreSQL one that prepares what it executes (``prepare_threshold`` in settings)."""
-    if connection.vendor != "postgresql":
-        return connection.cursor()
-    connection.ensure_connection()
-    cursor: Any = psycopg.Cursor(connection.connection)
-    # Django wraps its cursors with these two: so the statement is counted by tests like any other.
-    return connection.make_debug_cursor(cursor) if connection.queries_logged else connection.make_cursor(cursor)
+def _by_cursor(database: BaseDatabaseWrapper, token_hash: str) -> Sequence[int] | None:
+    with database.cursor() as cursor:
+        cursor.execute(_STATEMENT, [token_hash])
+        row: Sequence[int] | None = cursor.fetchone()
+    return row
+
+
+def _by_libpq(database: BaseDatabaseWrapper, token_hash: str) -> Sequence[int] | None:
+    if database.connection is None:
+        database.ensure_connection()
+    if database.queries_logged:  # as Django's own cursors do, for those who count
+        database.queries_log.append({"sql": _STATEMENT, "time": "0"})
+    with database.wrap_database_errors:
+        result = _execute(database.connection, token_hash.encode())
+    if result.ntuples == 0:
+        return None
+    return [int(result.get_value(0, column) or 0) for column in range(result.nfields)]
+
+
+def _execute(connection: psycopg.Connection[Any], token_hash: bytes) -> pq.abc.PGresult:
+    if connection not in _prepared:
+        _prepare(connection)
+    result = connection.pgconn.exec_prepared(_NAME, [token_hash])
+    if result.error_field(pq.DiagnosticField.SQLSTATE) == _FORGOTTEN:
+        _prepare(connection)
+        result = connection.pgconn.exec_prepared(_NAME, [token_hash])
+    return _sound(result)
+
+
+def _prepare(connection: psycopg.Connection[Any]) -> None:
+    _sound(connection.pgconn.prepare(_NAME, _STATEMENT.replace("%s", "$1").encode()))
+    _prepared.add(connection)
+
+
+def _sound(result: pq.abc.PGresult) -> pq.abc.PGresult:
+    if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+        raise psycopg.OperationalError(result.get_error_message())
+    return result

@@ -24,11 +24,7 @@ def database(data_dir: Path) -> dict[str, Any]:
     url = os.environ.get("FLEET_DATABASE_URL")
     if not url:
         return sqlite(data_dir / "fleet.sqlite3")
-    settings: dict[str, Any] = dict(dj_database_url.parse(url, conn_max_age=600))
-    if settings["ENGINE"].endswith("postgresql"):
-        # Only for cursors that bind on the server, as devices.polling does; Django's own bind on the client.
-        settings.setdefault("OPTIONS", {})["prepare_threshold"] = 0
-    return settings
+    return dict(dj_database_url.parse(url, conn_max_age=600))
 
 
 def sqlite(path: Path) -> dict[str, Any]:

@@ -172,6 +172,7 @@ def test_a_report_that_is_too_large_is_refused(door: Door) -> None:
     assert not ReportInbox.objects.exists()
 
 
+@pytest.mark.database(transaction=True)
 def test_a_poll_goes_on_when_the_database_has_forgotten_its_statement(door: Door) -> None:
     credential = door.enrolled("edge-1")
     etag = door.get("/desired", credential)["ETag"]
