@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
-from devices.models import Connectivity, Device, Heartbeat, ReportInbox
+from devices.models import Connectivity, Device, Heartbeat
 from fleet.core.errors import NotFound
 
 
@@ -48,9 +48,3 @@ def connectivity_counts() -> dict[str, int]:
     """How many devices are in each state of connectivity, zeros included: one query."""
     found = dict(Heartbeat.objects.values_list("connectivity").annotate(number=Count("pk")))
     return {state.value: found.get(state.value, 0) for state in Connectivity}
-
-
-def has_unread_reports(device_ids: list[int], kind: str) -> set[int]:
-    """Which of these devices have a report of this kind that was not taken in yet: one query."""
-    rows = ReportInbox.objects.filter(device_id__in=device_ids, kind=kind)
-    return set(rows.values_list("device_id", flat=True))

@@ -56,8 +56,6 @@ PHASE_COLOURS: dict[str, str] = {
     DELETING: "warning",
 }
 
-#: Phases that nothing leaves.
-FINAL_PHASES = (Phase.SUPERSEDED, Phase.CANCELLED)
 #: Phases in which the evaluation has something to do. A converged revision is watched too: convergence is withdrawn
 #: when it ceases (AGT-6).
 LIVE_PHASES = (Phase.PENDING, Phase.CANARY, Phase.RELEASING, Phase.CONVERGED, Phase.FAILED)

@@ -23,7 +23,6 @@ MAX_GENERATION = 2**31 - 1
 
 DEPLOYMENT_KIND = "deployment"
 
-Sha256 = Annotated[str, Meta(pattern="^[a-f0-9]{64}$")]
 Line = Annotated[str, Meta(max_length=512)]
 
 

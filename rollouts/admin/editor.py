@@ -10,7 +10,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -108,8 +107,7 @@ class EditorViews(ServiceAdmin):
         return TemplateResponse(request, "fleet/editor.html", context, status=status)
 
     def _apply(self, request: HttpRequest, admitted: list[Admitted]) -> HttpResponse:
-        with transaction.atomic():  # all documents or none
-            applied = [services.deployment_apply(manifest=each, actor=request.user) for each in admitted]
+        applied = services.manifests_apply(manifests=admitted, actor=request.user)
         for each in applied:
             messages.success(request, f"{each.deployment} {each.outcome} (generation {each.generation}).")
         single = applied[0].deployment if len(applied) == 1 else None

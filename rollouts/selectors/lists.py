@@ -14,8 +14,6 @@ from rollouts.models import DELETING, LIVE_PHASES, Deployment, Life, Phase, Phas
 
 #: How many unfinished targets a status lists before it counts the others.
 MAX_STATUS_TARGETS = 50
-#: How many latecomers a status names.
-MAX_LATECOMERS = 10
 #: A converged revision is looked at this often even if nobody rang.
 CONVERGED_LOOK = timedelta(seconds=60)
 

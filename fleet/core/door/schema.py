@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 
-from agent.wire import manifest as wire
 from agent.wire import names
 from agent.wire.rules import Fault
 from agent.wire.schema import manifest_schema
@@ -235,7 +234,3 @@ def shown(value: Any) -> str:
     cut = value if len(value) <= SHOWN_CHARS else value[:SHOWN_CHARS] + "…"
     escaped = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" for mark in cut)
     return f'"{escaped}"'
-
-
-#: Named here so that the door and OpenAPI agree on what a manifest's group is.
-GROUP = wire.API_VERSION
