@@ -13,7 +13,7 @@ from msgspec import Meta, field
 
 from agent.runtime.simulated import Faults
 from agent.wire import names
-from agent.wire.manifest import DeviceName, Labels
+from agent.wire.manifest import DeviceName, Labels, SecretRef
 
 DEFAULT_PATH = Path("/etc/harmony-fleet/agent.toml")
 MAX_CONFIG_BYTES = 1_048_576
@@ -31,10 +31,17 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Server(Section, frozen=True):
-    """``ca_file``: certificate authorities to trust instead of the system's."""
+    """``ca_file``: certificate authorities to trust instead of the system's; ``proxy``: an HTTP proxy on the way.
+
+    With ``wait`` the agent lets the control plane tell it of changes at once, where the waiting entrance is served;
+    ``wait_url`` is needed only when it has another address than ``url``.
+    """
 
     url: Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/[^\s]*)?$")]
     ca_file: str = ""
+    proxy: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+/?)?$")] = ""
+    wait: bool = True
+    wait_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+(/[^\s]*)?)?$")] = ""
 
 
 class Device(Section, frozen=True):
@@ -54,6 +61,31 @@ class Timing(Section, frozen=True):
     pull_jitter_seconds: Seconds = 5.0
 
 
+class Secrets(Section, frozen=True):
+    """``directory`` holds ``<secret>/<key>`` files, readable for the agent and for nobody who has no right to them."""
+
+    directory: str = "/etc/harmony-fleet/secrets"
+
+
+class Registry(Section, frozen=True):
+    """How to log in to one registry: the password is the value of a secret on this device (AGT-15)."""
+
+    username: Annotated[str, Meta(min_length=1, max_length=256)]
+    password: SecretRef
+
+
+class Images(Section, frozen=True):
+    """Images that the agent fetched and that nothing uses any more go after ``prune_after_seconds``; 0 keeps them."""
+
+    prune_after_seconds: Seconds = 259_200.0
+
+
+class Containers(Section, frozen=True):
+    """``log_megabytes``: how large a container's log may grow before its beginning goes; 0 means no limit."""
+
+    log_megabytes: Annotated[float, Meta(ge=0, le=100_000)] = 20.0
+
+
 class RuntimeChoice(Section, frozen=True):
     """``kind`` is ``podman`` or, for demos and tests, ``simulated``, which runs nothing."""
 
@@ -67,6 +99,10 @@ class Config(Section, frozen=True):
     device: Device
     agent: Timing = Timing()
     runtime: RuntimeChoice = RuntimeChoice()
+    secrets: Secrets = Secrets()
+    registries: dict[str, Registry] = {}
+    images: Images = Images()
+    containers: Containers = Containers()
 
     @property
     def state_dir(self) -> Path:

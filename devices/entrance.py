@@ -11,7 +11,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 
 from devices import agent_api
-from devices.agent_api import over_plain_http, refuse_plain_http
+from devices.agent_views import over_plain_http, refuse_plain_http
 
 PREFIX = "/api/agent/v1/"
 DOCUMENTS = PREFIX + "documents/"

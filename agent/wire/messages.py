@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from agent.wire.manifest import PodmanV0
+from agent.wire.manifest import PodmanV0, SecretRef
 
 PROTOCOL = 1
 MAX_REPORT_BYTES = 1_048_576
@@ -21,7 +21,11 @@ MAX_MESSAGE_CHARS = 4096
 MAX_SEQUENCE = 2**63 - 1
 MAX_GENERATION = 2**31 - 1
 
+#: Kinds of items in the desired state; an agent passes over those that it does not know.
 DEPLOYMENT_KIND = "deployment"
+LOGS_KIND = "logs"
+MAX_LOG_LINES = 2000
+MAX_LOG_CHARS = 262_144
 
 Line = Annotated[str, Meta(max_length=512)]
 
@@ -95,6 +99,69 @@ class DeploymentDocument(Message):
     revision: int
     score: PodmanV0
     images: dict[str, str] = field(default_factory=dict)
+
+
+class LogRequestDocument(Message):
+    """The document behind an item of kind ``logs``: somebody wants the end of a container's log (AGT-16).
+
+    ``request`` is the item's key; ``deployment`` the uid of the deployment that the container belongs to.
+    """
+
+    request: str
+    deployment: str
+    container: str
+    lines: Annotated[int, Meta(ge=1, le=MAX_LOG_LINES)]
+
+
+class LogReply(Message):
+    """The answer to a log request, sent until it is acknowledged. ``problem`` says why there is no text.
+
+    ``text`` is the end of the log: its last lines, cut at the front when they are too long.
+    """
+
+    request: Annotated[str, Meta(max_length=64)]
+    text: Annotated[str, Meta(max_length=MAX_LOG_CHARS)] = ""
+    problem: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)] = ""
+    is_cut: bool = False
+
+
+# Secrets (AGT-10, AGT-15) ----------------------------------------------------------------------------------------
+
+
+class SecretsRequest(Message):
+    """What one deployment of the asking device needs: secret values, and credentials for registries.
+
+    ``registries`` are host names with their port, as image references write them.
+    """
+
+    deployment: Annotated[str, Meta(max_length=64)]
+    references: Annotated[list[SecretRef], Meta(max_length=512)] = field(default_factory=list)
+    registries: Annotated[list[Line], Meta(max_length=64)] = field(default_factory=list)
+
+
+class SecretValue(Message):
+    name: str
+    key: str
+    value: str
+
+    def __repr__(self) -> str:  # whoever prints or logs a message must not print the value
+        return f"SecretValue(name={self.name!r}, key={self.key!r})"
+
+
+class RegistryLogin(Message):
+    registry: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"RegistryLogin(registry={self.registry!r}, username={self.username!r})"
+
+
+class SecretsReply(Message):
+    """What the device may have of it. What is missing does not exist, or is not for this device: it learns no more."""
+
+    values: list[SecretValue] = field(default_factory=list)
+    registries: list[RegistryLogin] = field(default_factory=list)
 
 
 # Reports ---------------------------------------------------------------------------------------------------------

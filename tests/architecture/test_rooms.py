@@ -14,6 +14,7 @@ ROOMS = {"__init__", "apps", "models", "policy", "services", "selectors", "jobs"
 #: Rooms that one app has for a reason.
 WITH_A_REASON = {
     "devices/api_urls": "addresses of api.py",
+    "devices/agent_views": "what every app's views for devices share",
     "devices/agent_urls": "addresses of agent_api.py",
     "devices/polling": "the poll's one statement, below the ORM: prepared once per connection",
     "rollouts/api_urls": "addresses of api.py",
