@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, field
 
+from agent.complaint import at, complaint
 from agent.runtime.simulated import Faults
 from agent.wire import names
 from agent.wire.manifest import DeviceName, Labels, SecretRef
@@ -20,6 +19,8 @@ MAX_CONFIG_BYTES = 1_048_576
 
 Interval = Annotated[float, Meta(ge=0.2, le=86_400)]
 Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+#: ``host`` or ``host:port``, as image references begin.
+RegistryName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?$")]
 
 
 class ConfigError(Exception):
@@ -100,7 +101,7 @@ class Config(Section, frozen=True):
     agent: Timing = Timing()
     runtime: RuntimeChoice = RuntimeChoice()
     secrets: Secrets = Secrets()
-    registries: dict[str, Registry] = {}
+    registries: dict[RegistryName, Registry] = {}
     images: Images = Images()
     containers: Containers = Containers()
 
@@ -135,82 +136,17 @@ def parse(text: str, name: str = "agent.toml") -> Config:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{name}: is not TOML: {error}") from None
     try:
-        config = msgspec.convert(raw, Config)
+        config = _checked(raw)
     except msgspec.ValidationError as error:
-        raise ConfigError(_complaint(str(error), raw, text, name)) from None
+        raise ConfigError(f"{name}: {complaint(str(error), raw, text, _checked, Config)}") from None
     if not names.fits(names.DNS_LABEL, config.device.id):
-        raise ConfigError(_at(name, text, ("device", "id"), "is no RFC 1123 label"))
+        raise ConfigError(f"{name}: {at(text, ('device', 'id'), 'is no RFC 1123 label')}")
     return config
+
+
+def _checked(raw: dict[str, object]) -> Config:
+    return msgspec.convert(raw, Config)
 
 
 def _line_of(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1
-
-
-def _complaint(error: str, raw: dict[str, Any], text: str, name: str) -> str:
-    """msgspec's sentence as one of ours: with line, the key as it is written in the file, and a suggestion."""
-    said, _, place = error.partition(" - at `")
-    path = _path(place)
-    unknown = re.search(r"unknown field `(.*?)`", said)
-    if unknown:
-        known = _known_keys(path)
-        close = difflib.get_close_matches(unknown[1], known, n=1)
-        hint = f'; did you mean "{close[0]}"?' if close else f"; allowed: {', '.join(known)}"
-        return _at(name, text, (*path, unknown[1]), f"unknown key{hint}")
-    missing = re.search(r"missing required field `(.*?)`", said)
-    if missing:
-        return _at(name, text, path, f"{'.'.join((*path, missing[1]))} is missing", quote=False)
-    found = _found(raw, path)
-    return _at(name, text, path, f"is {found!r}; {_allowed(said)}")
-
-
-def _path(place: str) -> tuple[str, ...]:
-    """``key` in `$.device.labels`` or ``$.agent.poll_seconds`` as keys, without list positions."""
-    cleaned = re.sub(r"\[\d+\]|\[\.\.\.\]|`", "", place.rpartition("$")[2])
-    return tuple(part for part in cleaned.split(".") if part)
-
-
-def _allowed(said: str) -> str:
-    found = re.fullmatch(r"Expected `(.*?)`(?:, got `.*`)?", said)
-    if found:
-        return f"allowed: {found[1]}"
-    pattern = re.fullmatch(r"Expected `str` matching regex '(.*)'", said)
-    return f"allowed: text like {pattern[1]}" if pattern else said.replace("Expected", "allowed:")
-
-
-def _known_keys(path: tuple[str, ...]) -> list[str]:
-    type_: Any = Config
-    for part in path:
-        type_ = next(f.type for f in msgspec.structs.fields(type_) if f.name == part)
-    return [f.name for f in msgspec.structs.fields(type_)]
-
-
-def _found(raw: Any, path: tuple[str, ...]) -> Any:
-    for part in path:
-        raw = raw.get(part) if isinstance(raw, dict) else raw
-    return raw
-
-
-def _at(name: str, text: str, path: tuple[str, ...], message: str, *, quote: bool = True) -> str:
-    line = _find_line(text, path)
-    where = f"{name}: line {line}" if line else name
-    return f"{where}: {'.'.join(path)}: {message}" if quote and path else f"{where}: {message}"
-
-
-def _find_line(text: str, path: tuple[str, ...]) -> int:
-    """The line of a key, or else of the table that it belongs to; 0 when neither is written."""
-    best, table = 0, ""
-    wanted = ".".join(path)
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
-        if header:
-            table = re.sub(r"[\"'\s]", "", header[1])
-            best = number if wanted == table or wanted.startswith(f"{table}.") else best
-            if wanted == table:
-                return number
-            continue
-        key = re.match(r"\s*([^=#]+?)\s*=", line)
-        full = ".".join(part for part in (table, re.sub(r"[\"'\s]", "", key[1]) if key else "") if part)
-        if key and (wanted == full or wanted.startswith(f"{full}.")):
-            return number
-    return best

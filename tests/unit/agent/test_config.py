@@ -61,6 +61,50 @@ def test_a_complaint_names_file_line_and_key(old: str, new: str, complaint: str)
     assert str(caught.value).startswith(f"agent.toml: {complaint}")
 
 
+REGISTRY = """
+[registries."other.example.com"]
+username = "edge"
+password = { name = "other", key = "password" }
+
+[registries."registry.example.com:5000"]  # ours
+username = "edge"
+password = { name = "registry", key = "password" }
+"""
+
+
+@pytest.mark.clause("AGT-13")
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("username", "user", 'line 22: registries."%s".user: unknown key; did you mean "username"?'),
+        ('"edge"', "5", 'line 22: registries."%s".username: is 5; allowed: str'),
+        (', key = "password"', "", 'line 23: registries."%s".password.key is missing'),
+        ('"registry",', '"../etc",', 'line 23: registries."%s".password.name: is not shown here; allowed: text like'),
+        ('{ name = "registry", key = "password" }', '"hunter2"', 'line 23: registries."%s".password: is not shown'),
+    ],
+)
+def test_a_complaint_names_the_registry_among_several(old: str, new: str, complaint: str):
+    text, host = GOOD + REGISTRY, "registry.example.com:5000"
+    assert parse(text).registries[host].password.key == "password"
+    head, mark, tail = text.partition(f'[registries."{host}"]')
+    with pytest.raises(ConfigError) as caught:
+        parse(head + mark + tail.replace(old, new))
+    assert str(caught.value).startswith(f"agent.toml: {complaint % host}")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.clause("AGT-13")
+def test_a_registry_is_named_without_scheme_and_path():
+    with pytest.raises(ConfigError) as caught:
+        parse(GOOD + '[registries."https://registry.example.com/v2"]\nusername = "edge"\n')
+    assert 'line 16: registries."https://registry.example.com/v2": is not a key that fits; ' in str(caught.value)
+
+
+def test_a_password_of_the_proxy_is_not_repeated():
+    with pytest.raises(ConfigError, match=r"line 3: server\.proxy: is 'http://…@proxy:3128/x'; allowed: "):
+        parse(GOOD.replace("\n\n", '\nproxy = "http://me:hunter2@proxy:3128/x"\n\n', 1))
+
+
 @pytest.mark.clause("AGT-13")
 def test_a_file_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"nothing\.toml: cannot be read: No such file or directory"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_origin
 
 import msgspec
 import pytest
@@ -27,17 +29,25 @@ def test_help_is_shown_as_it_is(
 
 def test_every_key_is_listed_with_its_default():
     section = PAGE.partition("## Configuration")[2].partition("\n## ")[0]
-    rows = dict(re.findall(r"^\| `([a-z]+\.[a-z_]+)` \| (.+?) \|", section, flags=re.M))
-    keys = {
-        f"{table.name}.{key.name}": key
-        for table in msgspec.structs.fields(Config)
-        for key in msgspec.structs.fields(table.type)
-    }
+    rows = dict(re.findall(r"^\| `([a-z]+\.\S+)` \| (.+?) \|", section, flags=re.M))
+    keys = dict(_keys())
     assert rows.keys() == keys.keys()
     for name, key in keys.items():
         if isinstance(key.default, int | float) or (isinstance(key.default, str) and key.default):
-            shown = f"{key.default:g}" if isinstance(key.default, float) else f"`{key.default}`"
-            assert rows[name] == shown, name
+            assert rows[name] == _shown(key.default), name
+
+
+def _keys() -> Iterator[tuple[str, msgspec.structs.FieldInfo]]:
+    for table in msgspec.structs.fields(Config):
+        is_free = get_origin(table.type) is dict
+        name, type_ = (f'{table.name}."HOST"', get_args(table.type)[1]) if is_free else (table.name, table.type)
+        yield from ((f"{name}.{key.name}", key) for key in msgspec.structs.fields(type_))
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:g}" if isinstance(default, float) else f"`{default}`"
 
 
 def test_every_fault_of_the_simulation_is_named():
