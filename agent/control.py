@@ -65,12 +65,22 @@ class Polled:
 
 
 class ControlPlane:
-    """One control plane. ``credential`` is asked at every call, so that a new enrolment is noticed at once."""
+    """One control plane. ``credential`` is asked at every call, so that a new enrolment is noticed at once.
 
-    def __init__(self, url: str, *, ca_file: str = "", credential: Callable[[], str] = lambda: "") -> None:
+    ``session``: connections that many simulated devices of one process share.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        ca_file: str = "",
+        credential: Callable[[], str] = lambda: "",
+        session: requests.Session | None = None,
+    ) -> None:
         self._url = url.rstrip("/")
         self._credential = credential
-        self._session = requests.Session()
+        self._session = session or requests.Session()
         self._session.headers["User-Agent"] = f"fleet-agent/{VERSION}"
         self._verify = ca_file or None  # given with each call: on the session, the environment would win
 
