@@ -22,6 +22,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("api/agent/v1/", include("devices.agent_urls")),
+    path("api/agent/v1/", include("rollouts.agent_urls")),
     re_path(r"^api/(?P<version>v1)/", include(api)),
     path("healthz", health.healthz),
     path("readyz", health.readyz),

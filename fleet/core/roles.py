@@ -17,12 +17,12 @@ VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 DESCRIPTIONS: Mapping[str, str] = {
     VIEWER: "Sees everything, changes nothing.",
     OPERATOR: "Applies, retargets, ends and deletes deployments for the groups that they may deploy to; "
-    "looks after devices.",
+    "looks after devices and secrets.",
     ADMINISTRATOR: "Does everything: also users, roles, groups and enrolment tokens, and deploys to any group.",
 }
 
 #: Apps whose objects people see and change; Django's own tables beside them are nobody's work.
-APPS = ("core", "devices", "rollouts", "auth")
+APPS = ("core", "devices", "vault", "rollouts", "auth")
 #: Shown to administrators only: who has which rights, and what proves them.
 _RIGHTS = ("user", "group", "permission", "credential")
 _OPERATED = frozenset(
@@ -34,6 +34,9 @@ _OPERATED = frozenset(
         "rollouts.end_deployment",
         "devices.change_device",
         "devices.delete_device",
+        "vault.add_secret",
+        "vault.change_secret",
+        "vault.delete_secret",
     }
 )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import reverse_lazy
 
-from fleet.settings.environment import seconds
+from fleet.settings.environment import count, fernet_keys, seconds
 from fleet.settings.theme import unfold
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "fleet.core",
     "fleet.targeting",
     "devices",
+    "vault",
     "rollouts",
     "fleet",
 ]
@@ -138,6 +139,8 @@ UNFOLD = unfold()
 
 #: Dotted path of the group source (DEP-7). None: nothing matches, because nobody has said who is in a group.
 FLEET_GROUP_SOURCE = os.environ.get("FLEET_GROUP_SOURCE") or None
+#: Fernet keys that encrypt secrets (AGT-10), the newest first. None: the vault is closed.
+FLEET_SECRET_KEYS = fernet_keys("FLEET_SECRET_KEYS")
 #: Seconds after its last report at which a device is stale, then offline (DEV-5).
 FLEET_STALE_SECONDS = int(seconds("FLEET_STALE_SECONDS", 90))
 FLEET_OFFLINE_SECONDS = int(seconds("FLEET_OFFLINE_SECONDS", 300))
@@ -149,6 +152,9 @@ if FLEET_OFFLINE_SECONDS <= FLEET_STALE_SECONDS:
 #: Seconds between the periodic jobs; a bell (enqueue after commit) makes most of them run sooner.
 FLEET_DRAIN_SECONDS = seconds("FLEET_DRAIN_SECONDS", 0.5)
 FLEET_SWEEP_SECONDS = seconds("FLEET_SWEEP_SECONDS", 5)
+#: How many devices one waiting process holds, and seconds between its looks for changes where no Redis tells it.
+FLEET_WAIT_LIMIT = count("FLEET_WAIT_LIMIT", 10_000)
+FLEET_LOOK_SECONDS = seconds("FLEET_LOOK_SECONDS", 1)
 
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None

@@ -7,11 +7,14 @@ import tempfile
 from pathlib import Path
 
 from fleet.settings.base import *
+from fleet.settings.base import INSTALLED_APPS
 from fleet.settings.databases import broker, database
 
+INSTALLED_APPS += ["simulation"]
 _own_folder = None if os.environ.get("FLEET_DATA_DIR") else tempfile.TemporaryDirectory(prefix="fleet-test-")
 DATA_DIR = Path(_own_folder.name if _own_folder else os.environ["FLEET_DATA_DIR"])
 SECRET_KEY = "only-for-tests-" + "x" * 50
+FLEET_SECRET_KEYS = ["only-for-tests-only-for-tests-only-for-test="]
 ALLOWED_HOSTS = ["*"]
 DATABASES = {"default": database(DATA_DIR)}
 if "sqlite3" in DATABASES["default"]["ENGINE"]:

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVERS = ("devices", "fleet", "rollouts")
-APPS = ("devices", "rollouts", "fleet/targeting")
-TOOLS = ("harness", "demo", "bench", "tools")
+SERVERS = ("devices", "fleet", "rollouts", "vault")
+APPS = ("devices", "rollouts", "vault", "fleet/targeting")
+TOOLS = ("harness", "demo", "bench", "simulation", "tools")
 #: Where writes are allowed: rooms for writing, and pieces of fleet/core that services are made of.
 WRITERS = ("services", "mailbox", "audit", "leases", "fsm", "roles")
 

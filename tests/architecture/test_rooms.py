@@ -16,8 +16,16 @@ WITH_A_REASON = {
     "devices/api_urls": "addresses of api.py",
     "devices/agent_views": "what every app's views for devices share",
     "devices/agent_urls": "addresses of agent_api.py",
+    "devices/waiting": "the waiting entrance: held requests, in a process of their own (ADR 8)",
     "devices/polling": "the poll's one statement, below the ORM: prepared once per connection",
     "rollouts/api_urls": "addresses of api.py",
+    "rollouts/agent_api": "what devices ask that takes a deployment to answer: secrets, logs",
+    "rollouts/agent_urls": "addresses of agent_api.py",
+    "vault/api_urls": "addresses of api.py",
+    "vault/sealing": "encryption, which selectors and services share (ADR 7)",
+    "vault/checks": "what manage.py check --deploy says of missing keys",
+    "vault/management": "manage.py rotate_secrets (AGT-10)",
+    "rollouts/images": "what a revision's tags stand for (DEP-18), which policy, selectors and services read",
     "devices/mailbox": "both mailboxes: services that the apps above call (ADR 3)",
     "devices/group_sources": "the pluggable answer to who is in a group (DEP-7)",
     "devices/entrance": "dispatches a device's request before all other middleware",
@@ -33,6 +41,7 @@ MOST_LINES_OF_A_MODULE = 400
 MOST_LINES_OF_A_FUNCTION = 40
 #: Longer than that for a reason: "module.py" or "module.py::function".
 LONG_FOR_A_REASON: dict[str, str] = {}
+SERVICES = ("devices/services", "rollouts/services", "vault/services")
 WRITES = {"create", "bulk_create", "get_or_create", "update_or_create", "update", "bulk_update", "delete"}
 
 PRODUCT = modules("agent", *SERVERS)
@@ -77,10 +86,10 @@ def test_writes_are_services() -> None:
 
 def test_services_are_called_with_names() -> None:
     """``<entity>_<verb>(*, …)``: a call reads like a sentence, and arguments can be added."""
-    exported = {name for package in modules("devices/services", "rollouts/services") for name in reexported(package)}
+    exported = {name for package in modules(*SERVICES) for name in reexported(package)}
     positional = [
         f"{module.at(node)}: {node.name}"
-        for module in modules("devices/services", "rollouts/services")
+        for module in modules(*SERVICES)
         for node in module.tree.body
         if isinstance(node, ast.FunctionDef) and node.name in exported and len(node.args.args) > 1
     ]
@@ -104,13 +113,14 @@ def test_the_server_runs_without_the_test_harness() -> None:
         "harness",
         "demo",
         "bench",
+        "simulation",
         "tests",
         "pytest",
     }
 
 
 def test_the_harness_runs_without_pytest() -> None:
-    assert not {name for module in modules("harness", "demo", "bench") for name in imports(module)} & {
+    assert not {name for module in modules("harness", "demo", "bench", "simulation") for name in imports(module)} & {
         "pytest",
         "tests",
     }
