@@ -1,0 +1,101 @@
+"""One simulated device: the agent as it runs on a real one, on containers that are only written down."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.app import build, enrol
+from agent.clock import Clock
+from agent.config import Config
+from agent.control import ControlPlane
+from agent.engine import Engine
+from agent.reconcile.reconciler import InlineWorkers
+from agent.runtime.simulated import Faults, SimulatedHost, SimulatedRuntime
+from agent.wire.messages import DeploymentReport, DeploymentState
+from simulation.cast import Character
+from simulation.faults import LIES, ClockOff, Duplicating, Lie, Lying, Reordering, Slow, Unplugged
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all devices of a simulation share."""
+
+    clock: Clock
+    sleep: Callable[[float], None]
+    dice: random.Random
+
+
+class SimulatedDevice:
+    """Its :meth:`step` is what the two threads of a real agent do, in turn."""
+
+    def __init__(
+        self, config: Config, character: Character, world: World, connect: Callable[..., ControlPlane]
+    ) -> None:
+        self.config = config
+        self.character = character
+        self._world = world
+        self._connect = connect
+        self.clock: Clock = ClockOff(world.clock, character.clock_seconds) if character.clock_seconds else world.clock
+
+    @property
+    def name(self) -> str:
+        return self.config.device.id
+
+    def enrol(self, token: str) -> None:
+        """Exchange the token for a credential, then put the agent together; faults begin only after that.
+
+        Raises:
+            ControlError: with the control plane's sentence.
+        """
+        enrol(self.config, token, self._connect())
+        runtime = SimulatedRuntime(clock=self.clock, faults=_of_containers(self.character), sleep=self._world.sleep)
+        self.agent = build(
+            self.config,
+            runtime=runtime,
+            host=SimulatedHost(),
+            clock=self.clock,
+            workers=InlineWorkers(),
+            dice=self._world.dice,
+        )
+        self.agent.control = self._with_faults(self._connect(credential=self.agent.store.credential))
+        self.engine = Engine(self.agent, self._world.dice)
+
+    def step(self) -> float:
+        """Poll, work and report as far as they are due; the seconds until something is."""
+        self.engine.network()
+        self.engine.local()
+        return min(self.engine.network(), self.engine.local())
+
+    def is_offline(self) -> bool:
+        return self.character.is_offline(self._world.clock.monotonic())
+
+    def deployments(self) -> list[DeploymentReport]:
+        """What its agent knows, before any lie."""
+        return self.agent.ledger.deployments()
+
+    def is_in(self, state: DeploymentState) -> bool:
+        """Whether every deployment that it has is in this state, and it has one."""
+        states = {item.state for item in self.deployments()}
+        return states == {state}
+
+    def _with_faults(self, control: ControlPlane) -> ControlPlane:
+        """The network outermost: what a device lies or repeats goes through it as everything does."""
+        character = self.character
+        if character.offline_seconds:
+            control = Unplugged(control, self.is_offline)
+        if character.slow_seconds:
+            control = Slow(control, character.slow_seconds, self._world.sleep)
+        if character.duplicates:
+            control = Duplicating(control)
+        if character.reorders:
+            control = Reordering(control)
+        if character.lie:
+            control = Lying(control, LIES[character.lie])
+        return control
+
+
+def _of_containers(character: Character) -> Faults:
+    """Who claims convergence without any has containers that exit at once."""
+    return Faults(exit_services=["*"]) if character.lie is Lie.CONVERGED else Faults()
