@@ -214,4 +214,5 @@ def _runtime(config: Config, clock: Clock) -> tuple[Runtime, Host]:
     from agent.runtime.host import LinuxHost  # noqa: PLC0415
     from agent.runtime.podman import PodmanRuntime  # noqa: PLC0415
 
-    return PodmanRuntime(config.runtime.socket), LinuxHost()
+    log_bytes = round(config.containers.log_megabytes * 1_000_000)
+    return PodmanRuntime(config.runtime.socket, log_bytes=log_bytes), LinuxHost()

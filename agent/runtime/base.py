@@ -22,6 +22,10 @@ class ImageUnavailable(RuntimeFailure):
     """An image that is not here could not be fetched; the message has the registry's own words."""
 
 
+class LoginRefused(ImageUnavailable):
+    """The registry wants a login, or another one than it got."""
+
+
 class State(StrEnum):
     """What a container is doing.
 
@@ -47,12 +51,15 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """A container to create; ``image`` is the reference to run, pinned to its digest when there is one."""
+    """A container to create; ``image`` is the reference to run, pinned to its digest when there is one.
+
+    ``env`` may hold secrets, so that it shows in no ``repr``.
+    """
 
     name: str
     image: str
     restart_policy: str
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     ports: tuple[PortMapping, ...] = ()
     mounts: tuple[Mount, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -82,10 +89,31 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image in local storage; ``digests`` are all that registries know it by, the one to pin first."""
+    """An image in local storage; ``digests`` are all that registries know it by, the one to pin first.
+
+    ``names`` are the references that it has here, as the runtime writes them; none when a tag moved on to another.
+    """
 
     id: str
     digests: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who the agent is to one registry (``host[:port]``); the password shows in no log and no error."""
+
+    registry: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The end of a container's log; ``is_cut`` when the lines asked for were larger than the limit."""
+
+    text: str
+    is_cut: bool = False
 
 
 class Runtime(Protocol):
@@ -103,11 +131,24 @@ class Runtime(Protocol):
     def image(self, reference: str) -> Image | None:
         """The local image behind a reference or an id; ``None`` when it is not here."""
 
-    def probe(self, reference: str) -> None:
+    def images(self) -> list[Image]:
+        """All images of this runtime, also those without a name, in one cheap call."""
+
+    def probe(self, reference: str, login: Login | None = None) -> None:
         """Ask the registry for an image without fetching it; raises :class:`ImageUnavailable`."""
 
-    def pull(self, reference: str) -> Image:
-        """Fetch an image; raises :class:`ImageUnavailable`."""
+    def pull(self, reference: str, login: Login | None = None) -> Image:
+        """Fetch an image; raises :class:`ImageUnavailable`, of the kind :class:`LoginRefused` when that is why."""
+
+    def remove_image(self, image_id: str) -> None:
+        """Remove an image with all its names; nothing happens when it is gone.
+
+        Raises:
+            RuntimeFailure: when a container, running or not, is made of it. Then nothing was removed.
+        """
+
+    def logs(self, container_id: str, lines: int, limit: int) -> LogTail:
+        """The last ``lines`` of what a container said, of them at most the last ``limit`` bytes."""
 
     def create(self, spec: ContainerSpec) -> str:
         """Create a container without starting it; its id."""

@@ -13,7 +13,8 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,22 +27,47 @@ from agent.runtime.base import (
     ContainerSpec,
     Image,
     ImageUnavailable,
+    Login,
+    LoginRefused,
+    LogTail,
     RuntimeFailure,
     RuntimeUnreachable,
     State,
 )
-from agent.runtime.podman_data import creation, image, inspected, listed, log_frames, without_tag
+from agent.runtime.log_tail import log_frames, tail
+from agent.runtime.podman_data import (
+    creation,
+    image,
+    inspected,
+    listed,
+    listed_image,
+    login_header,
+    wants_login,
+    without_tag,
+)
 
 CALL_SECONDS = 30.0
 LOG_LINES = 5
 MAX_LOG_BYTES = 16_384
 _NOT_FOUND = 404
+_PART_BYTES = 65_536
 
 
 class PodmanRuntime:
-    """One Podman service. ``pull_seconds`` is how long a pull may be silent: large layers come without a word."""
+    """One Podman service. ``pull_seconds`` is how long a pull may be silent: large layers come without a word.
 
-    def __init__(self, socket: str, *, call_seconds: float = CALL_SECONDS, pull_seconds: float = 1800.0) -> None:
+    ``log_bytes``: containers that are created from now on begin their log anew when it is as large; 0 is no limit.
+    """
+
+    def __init__(
+        self,
+        socket: str,
+        *,
+        call_seconds: float = CALL_SECONDS,
+        pull_seconds: float = 1800.0,
+        log_bytes: int = 0,
+    ) -> None:
+        self._log_bytes = log_bytes
         self._url = socket if "://" in socket else f"unix://{socket}"
         self._call_seconds = call_seconds
         self._pull_seconds = pull_seconds
@@ -68,26 +94,48 @@ class PodmanRuntime:
         response = self._call("GET", f"/images/{reference}/json", accept=_NOT_FOUND)
         return None if response.status_code == _NOT_FOUND else image(response.json(), reference)
 
-    def probe(self, reference: str) -> None:
+    def images(self) -> list[Image]:
+        return [listed_image(entry) for entry in self._json("GET", "/images/json") or []]
+
+    def probe(self, reference: str, login: Login | None = None) -> None:
+        """With a login, a refusal proves nothing: Podman 4.3 asks this question without it. Then the pull will tell."""
         try:
-            self._call("GET", f"/manifests/{without_tag(reference)}/json")
+            self._call("GET", f"/manifests/{without_tag(reference)}/json", headers=login_header(login))
         except RuntimeUnreachable:
             raise
         except RuntimeFailure as error:
-            raise ImageUnavailable(f"image {reference}: {error}") from None
+            if login is None or not wants_login(str(error)):
+                raise _unavailable(reference, str(error)) from None
 
-    def pull(self, reference: str) -> Image:
+    def pull(self, reference: str, login: Login | None = None) -> Image:
         wanted = without_tag(reference)
-        error = self._pull_error(wanted)
+        error = self._pull_error(wanted, login)
         if error:
-            raise ImageUnavailable(f"image {reference}: {error}")
+            raise _unavailable(reference, error)
         pulled = self.image(wanted)
         if pulled is None:
             raise ImageUnavailable(f"image {reference}: Podman pulled it but does not have it")
         return pulled
 
+    def remove_image(self, image_id: str) -> None:
+        """Name by name, never by force: forced, Podman would remove the containers with it."""
+        if any(container.image_id == image_id for container in self.containers()):
+            raise RuntimeFailure(f"image {image_id} is used by a container")
+        found = next((image for image in self.images() if image.id == image_id), None)
+        for name in found.names[1:] if found else ():
+            self._call("DELETE", f"/images/{name}", accept=_NOT_FOUND)
+        self._call("DELETE", f"/images/{image_id}", accept=_NOT_FOUND)
+
+    def logs(self, container_id: str, lines: int, limit: int) -> LogTail:
+        """A log driver that hangs, or that never comes to an end, is given up after the time of a call."""
+        parameters = {"stdout": "true", "stderr": "true", "tail": str(lines)}
+        end = time.monotonic() + self._call_seconds
+        response = self._call("GET", f"/containers/{container_id}/logs", params=parameters, stream=True)
+        with contextlib.closing(response):
+            return tail(log_frames(self._parts(response, end)), lines, limit)
+
     def create(self, spec: ContainerSpec) -> str:
-        return str(self._json("POST", "/containers/create", body=creation(spec))["Id"])
+        return str(self._json("POST", "/containers/create", body=creation(spec, self._log_bytes))["Id"])
 
     def start(self, container_id: str) -> None:
         self._call("POST", f"/containers/{container_id}/start")
@@ -128,6 +176,7 @@ class PodmanRuntime:
         *,
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
         accept: int = 0,
         seconds: float | None = None,
         stream: bool = False,
@@ -140,7 +189,7 @@ class PodmanRuntime:
                 path,
                 data=None if body is None else json.dumps(body),
                 params=params,
-                headers={"Content-Type": "application/json"},
+                headers={"Content-Type": "application/json", **(headers or {})},
                 timeout=limit,
                 stream=stream,
             )
@@ -159,10 +208,16 @@ class PodmanRuntime:
         except ValueError:
             raise RuntimeFailure(f"Podman answered {method} {path} with something that is not JSON") from None
 
-    def _pull_error(self, reference: str) -> str:
+    def _pull_error(self, reference: str, login: Login | None) -> str:
         """Pull and read the stream to its end: Podman answers 200 before it knows whether it can."""
-        parameters = {"reference": reference, "policy": "always"}
-        response = self._call("POST", "/images/pull", params=parameters, seconds=self._pull_seconds, stream=True)
+        response = self._call(
+            "POST",
+            "/images/pull",
+            params={"reference": reference, "policy": "always"},
+            headers=login_header(login),
+            seconds=self._pull_seconds,
+            stream=True,
+        )
         try:
             with contextlib.closing(response):
                 said = [json.loads(line) for line in response.iter_lines() if line]
@@ -170,15 +225,20 @@ class PodmanRuntime:
             raise RuntimeUnreachable(f"Podman broke off the pull of {reference}: {_root_cause(error)}") from None
         return next((str(line["error"]) for line in said if line.get("error")), "")
 
-    def _log(self, container_id: str) -> str:
-        parameters = {"stdout": "true", "stderr": "true", "tail": str(LOG_LINES)}
+    def _parts(self, response: APIResponse, end: float) -> Iterator[bytes]:
         try:
-            response = self._call("GET", f"/containers/{container_id}/logs", params=parameters, stream=True)
-            with contextlib.closing(response):
-                raw = response.raw.read(MAX_LOG_BYTES, decode_content=True)
-        except (RuntimeFailure, requests.RequestException, OSError):
+            for part in response.iter_content(_PART_BYTES):
+                yield part
+                if time.monotonic() > end:
+                    raise RuntimeUnreachable(f"Podman did not send the log within {self._call_seconds:g} s")
+        except (requests.RequestException, OSError) as error:
+            raise RuntimeUnreachable(f"Podman broke off the log: {_root_cause(error)}") from None
+
+    def _log(self, container_id: str) -> str:
+        try:
+            return self.logs(container_id, LOG_LINES, MAX_LOG_BYTES).text
+        except RuntimeFailure:
             return ""  # a log driver that keeps nothing must not hide the state
-        return "\n".join(b"".join(log_frames(raw)).decode("utf-8", "replace").splitlines()[-LOG_LINES:])
 
     def _last_exit_code(self, container_id: str) -> int:
         """Of the last run that ended: a container that was restarted shows 0 by itself."""
@@ -189,6 +249,10 @@ class PodmanRuntime:
             return int(ended[-1]["Actor"]["Attributes"]["containerExitCode"]) if ended else 0
         except (RuntimeFailure, ValueError, KeyError, TypeError):
             return 0
+
+
+def _unavailable(reference: str, said: str) -> ImageUnavailable:
+    return (LoginRefused if wants_login(said) else ImageUnavailable)(f"image {reference}: {said}")
 
 
 def _root_cause(error: BaseException) -> str:

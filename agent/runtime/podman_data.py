@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from agent.runtime.base import Container, ContainerSpec, Image, State
+from agent.runtime.base import Container, ContainerSpec, Image, Login, State
 from agent.wire.ports import PortMapping
 
 #: Tells whether a process id of the runtime belongs to no living process.
 IsGone = Callable[[int], bool]
 
+#: What registries and Podman say when a login is missing or wrong.
+_WANTS_LOGIN = re.compile(
+    r"unauthorized|authentication required|invalid username/password|access .*denied|denied: |\b(401|403)\b", re.I
+)
 _STATES = {
     "configured": State.CREATED,
     "created": State.CREATED,
@@ -114,10 +119,31 @@ def image(found: Mapping[str, Any], reference: str) -> Image:
     names = [name.partition("@") for name in found.get("RepoDigests") or []]
     order = sorted(names, key=lambda name: (name[0] != repository, name[2] == own))
     digests = dict.fromkeys([*(name[2] for name in order), own])
-    return Image(id=found["Id"], digests=tuple(digest for digest in digests if digest))
+    return Image(found["Id"], tuple(digest for digest in digests if digest), tuple(found.get("RepoTags") or []))
 
 
-def creation(spec: ContainerSpec) -> dict[str, Any]:
+def listed_image(entry: Mapping[str, Any]) -> Image:
+    """An entry of Podman's list of images."""
+    digests = [name.partition("@")[2] for name in entry.get("RepoDigests") or []]
+    own = str(entry.get("Digest", ""))
+    return Image(entry["Id"], tuple(dict.fromkeys(d for d in [*digests, own] if d)), tuple(entry.get("Names") or []))
+
+
+def wants_login(message: str) -> bool:
+    """Whether a registry's refusal is about who asks."""
+    return _WANTS_LOGIN.search(message) is not None
+
+
+def login_header(login: Login | None) -> dict[str, str]:
+    """The header by which Podman takes a login along to the registry; it keeps none of it."""
+    if login is None:
+        return {}
+    said = {"username": login.username, "password": login.password, "serveraddress": login.registry}
+    return {"X-Registry-Auth": base64.urlsafe_b64encode(json.dumps(said).encode()).decode()}
+
+
+def creation(spec: ContainerSpec, log_bytes: int) -> dict[str, Any]:
+    """The body that creates a container. ``log_bytes``: its log begins anew when it is as large; 0 is no limit."""
     policy, _, tries = spec.restart_policy.partition(":")
     body: dict[str, Any] = {
         "name": spec.name,
@@ -139,13 +165,5 @@ def creation(spec: ContainerSpec) -> dict[str, Any]:
             for mount in spec.mounts
         ],
     }
+    body |= {"log_configuration": {"driver": "k8s-file", "size": log_bytes}} if log_bytes else {}
     return body | ({"restart_tries": int(tries)} if tries else {})
-
-
-def log_frames(raw: bytes) -> Iterator[bytes]:
-    """The payloads of Podman's multiplexed log stream: 8 bytes of head (kind, length), then the text."""
-    place = 0
-    while place + 8 <= len(raw):
-        (length,) = struct.unpack(">I", raw[place + 4 : place + 8])
-        yield raw[place + 8 : place + 8 + length]
-        place += 8 + length

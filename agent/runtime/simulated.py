@@ -26,24 +26,31 @@ from agent.runtime.base import (
     Image,
     ImageUnavailable,
     Listener,
+    Login,
+    LoginRefused,
+    LogTail,
     RuntimeFailure,
     RuntimeUnreachable,
     State,
 )
+from agent.runtime.log_tail import tail
 
 VERSION = "simulated"
+MOST_LINES = 100
 
 
 class Faults(msgspec.Struct, forbid_unknown_fields=True):
     """What goes wrong; lists are shell patterns that a container's name or image reference matches.
 
-    ``fail_pull``: the registry does not have the image. ``fail_init``: the init container exits with code 1.
-    ``exit_services``: the service exits with code 1 as soon as it was started. ``hang``: pull and start do not answer
-    for ``hang_seconds``. ``lie``: start succeeds, but nothing runs. ``slow_seconds``: every change takes as long.
-    ``init_seconds``: how long an init container runs. ``unreachable``: there is no runtime at all.
+    ``fail_pull``: the registry does not have the image. ``private``: it wants a login for it. ``fail_init``: the init
+    container exits with code 1. ``exit_services``: the service exits with code 1 as soon as it was started.
+    ``hang``: pull and start do not answer for ``hang_seconds``. ``lie``: start succeeds, but nothing runs.
+    ``slow_seconds``: every change takes as long. ``init_seconds``: how long an init container runs.
+    ``unreachable``: there is no runtime at all.
     """
 
     fail_pull: list[str] = []
+    private: list[str] = []
     fail_init: list[str] = []
     exit_services: list[str] = []
     hang: list[str] = []
@@ -62,6 +69,7 @@ class _Record(msgspec.Struct):
     restart_policy: str
     ends_at: float = 0.0
     ends_with: int = 0
+    said: list[str] = []
 
 
 class _Saved(msgspec.Struct):
@@ -118,27 +126,46 @@ class SimulatedRuntime:
             record = self._saved.containers.get(container_id)
             return None if record is None else self._current(record)
 
+    def logs(self, container_id: str, lines: int, limit: int) -> LogTail:
+        record = self._known(container_id)
+        self._change(record.container.name)
+        with self._lock:
+            return tail((f"{line}\n".encode() for line in record.said), lines, limit)
+
     def image(self, reference: str) -> Image | None:
         self._reach()
         known = self._saved.images
         identity = reference if reference in known.values() else known.get(reference)
-        return None if identity is None else Image(id=identity, digests=(f"sha256:{identity}",))
+        return None if identity is None else self._image(identity)
 
-    def probe(self, reference: str) -> None:
+    def images(self) -> list[Image]:
         self._reach()
+        with self._lock:
+            return [self._image(identity) for identity in dict.fromkeys(self._saved.images.values())]
+
+    def probe(self, reference: str, login: Login | None = None) -> None:
+        self._reach()
+        if login is None and _matches(self.faults.private, reference):
+            raise LoginRefused(f"image {reference}: unauthorized: authentication required (simulated)")
         if _matches(self.faults.fail_pull, reference):
             raise ImageUnavailable(f"image {reference}: manifest unknown (simulated)")
 
-    def pull(self, reference: str) -> Image:
+    def pull(self, reference: str, login: Login | None = None) -> Image:
         self._change(reference)
-        self.probe(reference)
+        self.probe(reference, login)
         _, _, digest = reference.partition("@sha256:")
         with self._lock:
             self._saved.images[reference] = digest or hashlib.sha256(reference.encode()).hexdigest()
             self._save()
-        image = self.image(reference)
-        assert image is not None  # noqa: S101  (stored above)
-        return image
+            return self._image(self._saved.images[reference])
+
+    def remove_image(self, image_id: str) -> None:
+        self._change()
+        with self._lock:
+            if any(record.container.image_id == image_id for record in self._saved.containers.values()):
+                raise RuntimeFailure(f"image {image_id} is used by a container")
+            self._saved.images = {name: known for name, known in self._saved.images.items() if known != image_id}
+            self._save()
 
     def create(self, spec: ContainerSpec) -> str:
         self._change()
@@ -198,6 +225,11 @@ class SimulatedRuntime:
         elif self._fits("exit_services", record):
             record.ends_at, record.ends_with = now, 1
         self._set(record, state=State.RUNNING, started_at=now, exit_code=0, log="")
+        self._say(record, f"simulated start of {record.container.name}")
+
+    def _image(self, identity: str) -> Image:
+        names = tuple(sorted(name for name, known in self._saved.images.items() if known == identity))
+        return Image(identity, (f"sha256:{identity}",), names)
 
     def _current(self, record: _Record) -> Container:
         """The container as of now: one whose time has come has exited meanwhile."""
@@ -212,7 +244,12 @@ class SimulatedRuntime:
         log = f"simulated failure of {record.container.name}" if exit_code else ""
         finished = self._clock.now() if at is None else at
         record.ends_at = 0.0
+        self._say(record, log or f"simulated end of {record.container.name}")
         self._set(record, state=State.EXITED, finished_at=finished, exit_code=exit_code, log=log)
+
+    @staticmethod
+    def _say(record: _Record, line: str) -> None:
+        record.said = [*record.said[-MOST_LINES:], line]
 
     def _set(self, record: _Record, **changes: Any) -> None:
         record.container = replace(record.container, **changes)

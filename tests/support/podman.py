@@ -25,6 +25,10 @@ IMAGES = {
     "crashing": ["sh", "-c", "echo out of luck; sleep 0.2; exit 4"],
     "finishing": ["sh", "-c", "sleep 0.2"],
     "slow": ["sh", "-c", "sleep 3600"],
+    # Leaves a line for each run in the volume at /data.
+    "noting": ["sh", "-c", "echo ran >> /data/runs"],
+    # A log of about 120 kB.
+    "talking": ["sh", "-c", "i=0; while test $i -lt 2000; do i=$((i+1)); echo line $i; done; echo the end; sleep 99"],
     # Fails until somebody puts a file into the volume at /data.
     "careful": ["sh", "-c", "echo looked; test -e /data/ready"],
 }

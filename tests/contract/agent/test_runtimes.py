@@ -14,6 +14,7 @@ from agent.runtime.base import (
     Container,
     ContainerSpec,
     ImageUnavailable,
+    LogTail,
     Mount,
     Runtime,
     RuntimeFailure,
@@ -76,7 +77,7 @@ def bench(request: pytest.FixtureRequest, free_port: int) -> Iterator[Bench]:
             free_port,
         )
     else:
-        faults = Faults(fail_pull=["*nowhere*"], fail_init=["*broken*"], exit_services=["*broken*"])
+        faults = Faults(fail_pull=["*nowhere*"], fail_init=["*broken*"], exit_services=["*broken*", "*finishing*"])
         gone = SimulatedRuntime(faults=Faults(unreachable=True))
         yield Bench(
             SimulatedRuntime(faults=faults),
@@ -96,6 +97,39 @@ def test_a_pulled_image_is_known_by_its_digest(bench: Bench):
     assert found is not None
     assert found.id == image.id
     assert bench.runtime.image(bench.missing) is None
+
+
+@pytest.mark.clause("AGT-15")
+def test_an_image_goes_with_all_its_names_but_not_from_under_a_container(bench: Bench):
+    image = bench.runtime.pull(bench.image("finishing"))
+    listed = next(found for found in bench.runtime.images() if found.id == image.id)
+    assert bench.image("finishing") in listed.names
+    assert set(image.digests) == set(listed.digests)
+
+    identity = bench.run("one", "finishing")
+    with pytest.raises(RuntimeFailure, match="used by a container"):
+        bench.runtime.remove_image(image.id)
+    bench.ended(identity)
+    with pytest.raises(RuntimeFailure, match="used by a container"):
+        bench.runtime.remove_image(image.id)
+    assert bench.runtime.image(bench.image("finishing")) == image
+    bench.runtime.remove(identity)
+
+    bench.runtime.remove_image(image.id)
+    assert bench.runtime.image(bench.image("finishing")) is None
+    assert image.id not in {found.id for found in bench.runtime.images()}
+    bench.runtime.remove_image(image.id)
+
+
+@pytest.mark.clause("AGT-16")
+def test_the_end_of_a_log(bench: Bench):
+    identity = bench.run("migrate-broken", "broken", labels=INIT)
+    bench.ended(identity)
+    whole = bench.runtime.logs(identity, 1, 1000)
+    assert (whole.text, whole.is_cut) == (bench.seen(identity).log, False)
+    assert bench.runtime.logs(identity, 1, 9) == LogTail(whole.text[-8:], is_cut=True)
+    with pytest.raises(RuntimeFailure, match=r"(?i)no container with"):
+        bench.runtime.logs("0" * 64, 5, 1000)
 
 
 @pytest.mark.case("P9")

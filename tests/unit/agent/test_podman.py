@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 
 from agent.runtime.base import ContainerSpec, Mount, RuntimeUnreachable, State
 from agent.runtime.podman import PodmanRuntime
-from agent.runtime.podman_data import creation, image, inspected, listed, log_frames, without_tag
+from agent.runtime.podman_data import creation, image, inspected, listed, wants_login, without_tag
 from agent.wire.ports import PortMapping
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -37,6 +40,9 @@ def test_every_call_has_a_time_limit(mute: Path):
         runtime.version,
         runtime.containers,
         lambda: runtime.inspect("1"),
+        lambda: runtime.logs("1", 5, 100),
+        runtime.images,
+        lambda: runtime.remove_image("1"),
         lambda: runtime.image("r.example/one:1"),
         lambda: runtime.probe("r.example/one:1"),
         lambda: runtime.pull("r.example/one:1"),
@@ -128,7 +134,7 @@ def test_podman_receives_exactly_what_was_written():
         mounts=(Mount("/srv/a b", "/data", read_only=True), Mount("/srv/c", "/c", read_only=False)),
         labels={"k": "v"},
     )
-    assert creation(spec) == {
+    assert creation(spec, 0) == {
         "name": "one",
         "image": "r.example/one:1",
         "env": {"A": hostile},
@@ -143,11 +149,48 @@ def test_podman_receives_exactly_what_was_written():
     }
 
 
-def test_a_log_that_is_cut_off_is_read_as_far_as_it_goes():
-    whole = b"\x01\0\0\0\0\0\0\x06hello\n" + b"\x02\0\0\0\0\0\0\x04boom"
-    assert b"".join(log_frames(whole)) == b"hello\nboom"
-    assert b"".join(log_frames(whole[:-2])) == b"hello\nbo"
-    assert b"".join(log_frames(b"\x01\0\0")) == b""
+@pytest.mark.clause("AGT-16")
+def test_a_log_that_never_ends_is_given_up():
+    with endless_log() as path, pytest.raises(RuntimeUnreachable, match=r"did not send the log within 0\.2 s"):
+        PodmanRuntime(str(path), call_seconds=0.2).logs("1", 5, 100)
+
+
+@contextlib.contextmanager
+def endless_log() -> Iterator[Path]:
+    """Somebody who answers every request with a log that goes on, little by little."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{folder}/api.sock")
+        server.listen()
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while True:
+                    connection.sendall(b"a\r\n\x01\0\0\0\0\0\0\x02x\n\r\n")
+                    time.sleep(0.01)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield Path(folder) / "api.sock"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "reading manifest 1 in r.example/a: unauthorized: authentication required",
+        "initializing source: Requesting bear token: invalid status code from registry 403 (Forbidden)",
+        "reading manifest latest in docker.io/me/app: errors: denied: requested access to the resource is denied",
+        "unable to retrieve auth token: invalid username/password: unauthorized: incorrect username or password",
+    ],
+)
+def test_what_registries_say_to_strangers_is_recognised(said: str):
+    assert wants_login(said)
+
+
+def test_other_refusals_are_not_about_the_login():
+    for said in ("manifest unknown", "no route to host", "dial tcp 10.4.0.1:443: i/o timeout", "received 5401 bytes"):
+        assert not wants_login(said)
 
 
 def test_our_own_process_is_alive_to_us(mute: Path):
