@@ -53,7 +53,7 @@ class Sealer:
             raise Unreadable
         try:
             found, _, value = self._fernet.decrypt(sealed).decode().partition(_END_OF_PLACE)
-        except (InvalidToken, UnicodeError):
+        except (InvalidToken, ValueError):
             raise Unreadable from None
         if found != place:
             raise Unreadable

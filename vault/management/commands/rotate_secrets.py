@@ -22,8 +22,8 @@ class Command(BaseCommand):
         if rotated.unreadable:
             named = "\n".join(f"  {place}" for place in rotated.unreadable)
             raise CommandError(
-                f"{_values(len(rotated.unreadable))} left as they are, because no key decrypts them; "
-                f"put back the key that does, or set them anew:\n{named}"
+                f"{_values(len(rotated.unreadable))} left alone: no key of FLEET_SECRET_KEYS decrypts what follows; "
+                f"put back the key that does, or set it anew:\n{named}"
             )
         self.stdout.write("Keys after the first can be taken out of FLEET_SECRET_KEYS.")
 
