@@ -37,16 +37,16 @@ def agent_view(method: str) -> Callable[[View], View]:
         @functools.wraps(view)
         def guarded(request: HttpRequest, **arguments: str) -> HttpResponse:
             if request.method != method:
-                response = _problem(405, f"{request.method} is not known here; allowed: {method}")
+                response = problem(405, f"{request.method} is not known here; allowed: {method}")
                 response["Allow"] = method
                 return response
             try:
                 return view(request, **arguments)
             except FleetError as error:
-                return _refusal(error)
+                return refusal(error)
             except (OperationalError, InterfaceError):
                 log.exception("the database does not answer")
-                return _refusal(Busy("the control plane's database does not answer at this moment; try again later"))
+                return refusal(Busy("the control plane's database does not answer at this moment; try again later"))
 
         return guarded
 
@@ -95,8 +95,9 @@ def json_answer(body: Any, status: int = 200) -> HttpResponse:
     return HttpResponse(canonical.encode(body), status=status, content_type="application/json")
 
 
-def _refusal(error: FleetError) -> HttpResponse:
-    response = _problem(error.status, str(error), error.title)
+def refusal(error: FleetError) -> HttpResponse:
+    """The problem document of an error that a service or a view raised."""
+    response = problem(error.status, str(error), error.title)
     if error.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="fleet"'
     if isinstance(error, Busy):
@@ -104,7 +105,8 @@ def _refusal(error: FleetError) -> HttpResponse:
     return response
 
 
-def _problem(status: int, detail: str, title: str = "") -> HttpResponse:
+def problem(status: int, detail: str, title: str = "") -> HttpResponse:
+    """A problem document (RFC 9457)."""
     return HttpResponse(
         msgspec.json.encode(document(status, detail, title=title)), status=status, content_type=CONTENT_TYPE
     )
@@ -117,4 +119,4 @@ def over_plain_http(request: HttpRequest) -> bool:
 
 def refuse_plain_http() -> HttpResponse:
     """No redirect: a device that sent its credential in clear once would do so each time."""
-    return _problem(403, "this control plane takes devices by https only; change [server] url in agent.toml")
+    return problem(403, "this control plane takes devices by https only; change [server] url in agent.toml")

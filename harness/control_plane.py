@@ -16,6 +16,8 @@ from harness.process import ManagedProcess, NotReady
 ROOT = Path(__file__).resolve().parent.parent
 #: Django and every app are imported before a process is ready; a busy machine of two cores needs a while.
 START_SECONDS = 60
+#: Requests that a waiting process holds at most: more than its own limit, so that it can say that it is full.
+MOST_WAITING = 16_384
 
 
 class ControlPlane:
@@ -70,6 +72,17 @@ class ControlPlane:
         command += ["--workers", str(workers), "--log-level", "warning", "fleet.wsgi:application"]
         address = f"http://127.0.0.1:{port}"
         self._start("web", command, lambda: _answers(f"{address}/healthz"))
+        return address
+
+    def waiting(self, *, port: int | None = None, name: str = "waiting") -> str:
+        """Start a process in which devices wait; its address. Several need a name each."""
+        port = port or free_port()
+        command = ["granian", "--interface", "asgi", "--http", "1", "--no-ws", "--host", "127.0.0.1"]
+        command += ["--port", str(port), "--backlog", str(MOST_WAITING), "--backpressure", str(MOST_WAITING)]
+        address = f"http://127.0.0.1:{port}"
+        self._start(
+            name, [*command, "--log-level", "warning", "fleet.asgi:application"], lambda: _answers(f"{address}/healthz")
+        )
         return address
 
     def worker(self, *, concurrency: int = 1, name: str = "worker") -> ManagedProcess:

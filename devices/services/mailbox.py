@@ -17,6 +17,7 @@ from django.db.models.expressions import CombinedExpression
 from agent.wire import canonical
 from agent.wire.messages import Message
 from devices.models import DesiredDocument, DesiredHead, DesiredItem, ReportInbox
+from devices.waiting import bell
 from fleet.core import clock
 
 #: Devices per statement: below the parameter limits of both databases (32,766 in SQLite, 65,535 in PostgreSQL).
@@ -138,6 +139,7 @@ def _lock_heads(device_ids: Sequence[int]) -> dict[int, int]:
 
 
 def _bump(versions: dict[int, int]) -> None:
+    bell.ring()
     DesiredHead.objects.filter(device_id__in=list(versions)).update(version=F("version") + 1)
 
 

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F, Max
 
 from devices.models import DesiredDocument, DesiredHead
+from devices.waiting import bell
 from fleet.core import audit, clock
 
 #: A document may be written some time before its revision; younger ones are left alone.
@@ -38,5 +39,6 @@ def epoch_begin(*, actor: User | None = None) -> int:
         list(DesiredHead.objects.select_for_update().order_by("device_id").values_list("pk"))
         epoch = int(DesiredHead.objects.aggregate(highest=Max("epoch"))["highest"] or 1) + 1
         DesiredHead.objects.update(epoch=epoch, version=F("version") + 1)
+        bell.ring()
         audit.record(actor=actor, action="new-epoch", kind="Fleet", name="fleet", detail={"epoch": epoch})
     return epoch
