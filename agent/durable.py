@@ -7,6 +7,8 @@ import secrets
 from pathlib import Path
 
 PRIVATE = 0o600
+_RANDOM_BYTES = 4
+_TEMPORARY = f".*.{'[0-9a-f]' * 2 * _RANDOM_BYTES}"
 
 
 def write(path: Path, data: bytes, *, mode: int = PRIVATE, sync: bool = True) -> None:
@@ -15,7 +17,7 @@ def write(path: Path, data: bytes, *, mode: int = PRIVATE, sync: bool = True) ->
     ``sync=False`` is for what may be lost: still whole, but perhaps the old one after a power cut.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -29,6 +31,12 @@ def write(path: Path, data: bytes, *, mode: int = PRIVATE, sync: bool = True) ->
         raise
     if sync:
         _sync_folder(path.parent)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what writes left that a kill or a power loss cut short; only while nobody writes below ``folder``."""
+    for temporary in folder.rglob(_TEMPORARY):
+        temporary.unlink(missing_ok=True)
 
 
 def set_aside(path: Path) -> Path:

@@ -81,7 +81,7 @@ class Store:
         self._device_uid = ""
 
     def lock(self) -> IO[bytes]:
-        """Hold the folder until the file is closed.
+        """Hold the folder until the file is closed; what an agent that was killed left half written goes.
 
         Raises:
             StoreBusy: when another process holds it.
@@ -103,6 +103,7 @@ class Store:
         if identity is None:
             identity = self._load("identity.copy.json", Identity, of_device=False)
         self._device_uid = identity.uid if identity else ""
+        durable.remove_leftovers(self.folder)
         return identity
 
     def save_identity(self, identity: Identity, credential: str) -> None:

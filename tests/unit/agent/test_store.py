@@ -142,6 +142,18 @@ def test_two_agents_cannot_share_a_state_folder(store: Store):
 
 
 @pytest.mark.clause("AGT-8")
+def test_an_agent_that_starts_removes_what_a_killed_one_left_half_written(store: Store):
+    before = {path for path in store.folder.rglob("*") if path.is_file()}
+    (store.folder / "documents").mkdir(exist_ok=True)
+    for name in (".desired.json.0123abcd", "documents/.d.json.89abcdef"):
+        (store.folder / name).write_bytes(b"{")
+    (store.folder / ".note.of-a-person").touch()
+    store.lock().close()
+    left = {path for path in store.folder.rglob("*") if path.is_file()}
+    assert left - before == {store.folder / "lock", store.folder / ".note.of-a-person"}
+
+
+@pytest.mark.clause("AGT-8")
 def test_a_full_disk_leaves_the_old_file_is_said_and_costs_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch):
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
