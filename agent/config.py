@@ -12,6 +12,7 @@ from msgspec import Meta, field
 from agent.complaint import at, complaint
 from agent.runtime.simulated import Faults
 from agent.wire import names
+from agent.wire.images import REGISTRY
 from agent.wire.manifest import DeviceName, Labels, SecretRef
 
 DEFAULT_PATH = Path("/etc/harmony-fleet/agent.toml")
@@ -19,8 +20,7 @@ MAX_CONFIG_BYTES = 1_048_576
 
 Interval = Annotated[float, Meta(ge=0.2, le=86_400)]
 Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
-#: ``host`` or ``host:port``, as image references begin.
-RegistryName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?$")]
+RegistryName = Annotated[str, Meta(pattern=REGISTRY)]
 
 
 class ConfigError(Exception):

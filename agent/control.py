@@ -14,10 +14,10 @@ import requests
 from agent.version import VERSION
 from agent.wire.messages import (
     PROTOCOL,
-    DeploymentDocument,
     DesiredState,
     EnrolReply,
     EnrolRequest,
+    LogReply,
     ProblemDocument,
     Report,
     ReportReply,
@@ -106,7 +106,7 @@ class ControlPlane:
             )
         return Polled(state, answer.etag)
 
-    def document(self, hash_: str) -> tuple[bytes, DeploymentDocument]:
+    def document(self, hash_: str, type_: type[T]) -> tuple[bytes, T]:
         """A document with its canonical bytes, which are proven to have the hash.
 
         Raises:
@@ -116,7 +116,11 @@ class ControlPlane:
         found = hashlib.sha256(answer.body).hexdigest()
         if found != hash_:
             raise ControlError(f"document {hash_[:12]} came with the hash {found[:12]}")
-        return answer.body, _decoded(answer, DeploymentDocument)
+        return answer.body, _decoded(answer, type_)
+
+    def answer_logs(self, reply: LogReply) -> None:
+        """Answer a request for a log (AGT-16)."""
+        self._call("POST", "/logs", body=reply)
 
     def report(self, report: Report) -> ReportReply:
         return _decoded(self._call("POST", "/report", body=report), ReportReply)

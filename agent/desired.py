@@ -8,9 +8,21 @@ from agent.control import ControlError, ControlPlane, Unreachable
 from agent.ledger import Ledger
 from agent.store import Identity, KeptDesired, Store
 from agent.wire import rules
-from agent.wire.messages import DEPLOYMENT_KIND, DeploymentDocument, DesiredItem, DesiredState, Problem
+from agent.wire.messages import (
+    DEPLOYMENT_KIND,
+    LOGS_KIND,
+    DeploymentDocument,
+    DesiredItem,
+    DesiredState,
+    LogRequestDocument,
+    Problem,
+)
 
 WRONG_DEVICE = "DesiredStateOfAnotherDevice"
+
+Document = DeploymentDocument | LogRequestDocument
+#: What is behind an item, by its kind; items of other kinds are for agents of a later version.
+DOCUMENTS: dict[str, type[Document]] = {DEPLOYMENT_KIND: DeploymentDocument, LOGS_KIND: LogRequestDocument}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class Desired:
         self._ledger = ledger
         self._identity = identity
         self._kept = store.desired()
-        self._documents: dict[str, DeploymentDocument] = {}
+        self._documents: dict[str, Document] = {}
         self._complaints: dict[str, str] = {}
         self._load_documents()
 
@@ -44,7 +56,7 @@ class Desired:
         return self._kept.state if self._kept else None
 
     def poll(self, control: ControlPlane) -> bool:
-        """Ask once; whether anything is to be done differently now.
+        """Ask once; whether anything is to be done differently with a deployment now.
 
         Raises:
             ControlError: when the control plane could not be asked; what was known stays.
@@ -57,18 +69,28 @@ class Desired:
         """``None`` when no desired state was ever accepted: then nothing may be removed either."""
         if self._kept is None:
             return None
-        return [self._assignment(item) for item in _deployments(self._kept.state)]
+        return [self._assignment(item) for item in self._items(DEPLOYMENT_KIND)]
+
+    def log_requests(self) -> list[LogRequestDocument]:
+        """What somebody wants to read, as far as it is known yet (AGT-16)."""
+        found = [(item, self._documents.get(item.hash)) for item in self._items(LOGS_KIND) if not item.remove]
+        return [d for item, d in found if isinstance(d, LogRequestDocument) and d.request == item.key]
 
     def title(self, uid: str) -> str:
         """The deployment's ``namespace/name``; its uid when the document is not here."""
-        found = next((d for d in self._documents.values() if d.uid == uid), None)
+        found = self.document(uid)
         return f"{found.namespace}/{found.name}" if found else uid
+
+    def document(self, uid: str) -> DeploymentDocument | None:
+        """The deployment's newest document, when it is here. For all threads."""
+        deployments = (d for d in list(self._documents.values()) if isinstance(d, DeploymentDocument))
+        return next((found for found in deployments if found.uid == uid), None)
 
     def _assignment(self, item: DesiredItem) -> Assignment:
         if item.remove:
             return Assignment(item.key, remove=True)
         document = self._documents.get(item.hash)
-        if document is None:
+        if not isinstance(document, DeploymentDocument):
             reason = self._complaints.get(item.hash, "it was not fetched yet")
             return Assignment(item.key, problem=f"its definition is not here: {reason}")
         faults = rules.check_score(document.score)
@@ -85,27 +107,28 @@ class Desired:
         self._ledger.solved(WRONG_DEVICE)
         if self._kept and _order(new.state) < _order(self._kept.state):
             return False
-        changed = self._kept is None or new.state != self._kept.state
+        before = None if self._kept is None else self._items(DEPLOYMENT_KIND)
         self._kept = new
         self._store.save_desired(new)
         self._load_documents()
-        return changed
+        return before != self._items(DEPLOYMENT_KIND)
 
     def _load_documents(self) -> None:
-        wanted = self._hashes()
+        wanted = self._wanted()
         self._documents = {hash_: found for hash_, found in self._documents.items() if hash_ in wanted}
         self._complaints = {hash_: text for hash_, text in self._complaints.items() if hash_ in wanted}
-        for hash_ in wanted - self._documents.keys():
-            document = self._store.document(hash_)
+        for hash_ in wanted.keys() - self._documents.keys():
+            document = self._store.document(hash_, wanted[hash_])
             if document is not None:
                 self._documents[hash_] = document
 
     def _fetch_documents(self, control: ControlPlane) -> bool:
-        """Whether one that was missing is here now. One that cannot be had does not hold up the others."""
-        missing = self._hashes() - self._documents.keys()
+        """Whether a deployment's that was missing is here now. One that cannot be had does not hold up the others."""
+        wanted = self._wanted()
+        missing = wanted.keys() - self._documents.keys()
         for hash_ in sorted(missing):
             try:
-                data, document = control.document(hash_)
+                data, document = control.document(hash_, wanted[hash_])
             except ControlError as error:
                 self._complaints[hash_] = str(error)
                 if isinstance(error, Unreachable) or error.retry_after:
@@ -113,17 +136,17 @@ class Desired:
             else:
                 self._documents[hash_] = document
                 self._store.save_document(hash_, data)
-        if self._kept and not self._hashes() - self._documents.keys():
-            self._store.forget_documents(self._hashes())
-        return bool(missing & self._documents.keys())
+        if self._kept and not wanted.keys() - self._documents.keys():
+            self._store.forget_documents(set(wanted))
+        return any(isinstance(self._documents.get(hash_), DeploymentDocument) for hash_ in missing)
 
-    def _hashes(self) -> set[str]:
-        items = _deployments(self._kept.state) if self._kept else []
-        return {item.hash for item in items if item.hash and not item.remove}
+    def _items(self, kind: str) -> list[DesiredItem]:
+        return [item for item in self._kept.state.items if item.kind == kind] if self._kept else []
 
-
-def _deployments(state: DesiredState) -> list[DesiredItem]:
-    return [item for item in state.items if item.kind == DEPLOYMENT_KIND]
+    def _wanted(self) -> dict[str, type[Document]]:
+        """The documents behind the items, by hash, and what each must be."""
+        items = [(item, type_) for kind, type_ in DOCUMENTS.items() for item in self._items(kind)]
+        return {item.hash: type_ for item, type_ in items if item.hash and not item.remove}
 
 
 def _order(state: DesiredState) -> tuple[int, int]:

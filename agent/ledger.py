@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from agent.clock import Clock
 from agent.wire.messages import MAX_MESSAGE_CHARS, DeploymentReport, DeploymentState, Problem
+from agent.wording import printable
 
 MAX_IMAGES = 128
 MAX_DEPLOYMENTS = 512
@@ -99,5 +100,5 @@ class Ledger:
 
 def _clipped(text: str, limit: int) -> str:
     """Printable, and within what the contract allows."""
-    printable = "".join(char if char.isprintable() or char == "\n" else "�" for char in text)
-    return printable if len(printable) <= limit else f"{printable[: limit - 1]}…"
+    shown = printable(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"

@@ -23,7 +23,7 @@ import msgspec
 
 from agent import durable
 from agent.wire import canonical
-from agent.wire.messages import DeploymentDocument, DeploymentReport, DesiredState, Problem
+from agent.wire.messages import DeploymentReport, DesiredState, Problem
 
 FORMAT = 1
 KEY_BYTES = 32
@@ -140,14 +140,14 @@ class Store:
     def save_desired(self, kept: KeptDesired) -> None:
         self._save("desired.json", kept)
 
-    def document(self, hash_: str) -> DeploymentDocument | None:
+    def document(self, hash_: str, type_: type[T]) -> T | None:
         """A document that was fetched before; one that does not have its hash any more is set aside."""
         path = self._document_path(hash_)
         data = self._read(path)
         if data is None:
             return None
         try:
-            document = msgspec.json.decode(data, type=DeploymentDocument)
+            document = msgspec.json.decode(data, type=type_)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._set_aside(path, "is not a document")
             return None

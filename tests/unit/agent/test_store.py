@@ -128,11 +128,11 @@ def test_a_document_must_have_the_hash_in_its_name(store: Store):
     right = hashlib.sha256(data).hexdigest()
     store.save_document(right, data)
     store.save_document("b" * 64, data)
-    assert store.document(right) == document
-    assert store.document("b" * 64) is None
+    assert store.document(right, DeploymentDocument) == document
+    assert store.document("b" * 64, DeploymentDocument) is None
     assert "does not have the hash" in store.early[0].message
     store.forget_documents(set())
-    assert store.document(right) is None
+    assert store.document(right, DeploymentDocument) is None
 
 
 def test_two_agents_cannot_share_a_state_folder(store: Store):
