@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Collection
+from pathlib import Path
 
 import msgspec
 
@@ -24,6 +25,9 @@ from agent.reconcile.labels import Owner
 from agent.reconcile.plan import Settings
 from agent.reconcile.reconciler import Reconciler, ThreadWorkers, Workers
 from agent.runtime.base import Host, Runtime, RuntimeFailure
+from agent.secrets.cache import SecretCache
+from agent.secrets.keeper import SecretKeeper
+from agent.secrets.sources import Sources
 from agent.status import DeploymentLine, Status
 from agent.store import STATE_NOT_SAVED, Identity, Store
 from agent.version import VERSION
@@ -55,6 +59,7 @@ class Agent:
         self.reconciler = Reconciler(tools, self.ledger, workers)
         self.outbox = Outbox(store, self.ledger, tools.clock, self.facts)
         self._runtime = tools.runtime
+        self._secrets = tools.secrets
         self._podman_version = ""
         self._last_contact_at = 0.0
         self._status_news: Status | None = None
@@ -73,7 +78,10 @@ class Agent:
     def reconcile(self, *, retry: bool = True, only: Collection[str] | None = None) -> None:
         """One pass. ``retry``: what failed is tried again; ``only``: these deployments (a second look)."""
         self._ask_version()
-        self.reconciler.run(self.desired.assignments(), retry=retry, only=only)
+        assignments = self.desired.assignments()
+        if assignments is not None and only is None:
+            self._look_after_secrets({assignment.uid for assignment in assignments if not assignment.remove})
+        self.reconciler.run(assignments, retry=retry, only=only)
 
     def report(self) -> None:
         """Send a snapshot, or once more the one that was not acknowledged.
@@ -130,6 +138,13 @@ class Agent:
         title = self.desired.title(entry.uid)
         return DeploymentLine(entry.uid, title, entry.revision, entry.state, entry.since, entry.message)
 
+    def _look_after_secrets(self, uids: Collection[str]) -> None:
+        """Drop those of deployments that are no longer desired; do what ``refresh-secrets`` ordered (AGT-10)."""
+        self._secrets.keep_only(uids)
+        if self.store.is_refresh_ordered():
+            self._secrets.expire()
+            self.store.refresh_done()
+
     def _ask_version(self) -> None:
         """Here and not while reporting: a runtime that hangs must not hold up the heartbeat (AGT-12)."""
         if self._podman_version:
@@ -160,16 +175,17 @@ def build(
     identity = _identity(config, store)
     clock = clock or SystemClock()
     default_runtime, default_host = _runtime(config, clock) if runtime is None or host is None else (runtime, host)
+    control = control or ControlPlane(config.server.url, ca_file=config.server.ca_file, credential=store.credential)
     tools = Tools(
         runtime=runtime or default_runtime,
         host=host or default_host,
         owner=Owner(identity.uid, store.device_key()),
         clock=clock,
         settings=Settings(config.agent.settle_seconds, config.agent.init_timeout_seconds),
+        secrets=SecretKeeper(Sources(Path(config.secrets.directory), control.secrets), SecretCache(store)),
         pull_jitter_seconds=config.agent.pull_jitter_seconds,
         dice=dice or random.Random(),  # noqa: S311  (spreads load, hides nothing)
     )
-    control = control or ControlPlane(config.server.url, ca_file=config.server.ca_file, credential=store.credential)
     return Agent(config, store, identity, tools=tools, control=control, workers=workers or ThreadWorkers())
 
 

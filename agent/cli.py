@@ -63,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "once", _once, "poll, make one pass over all deployments, report, and end")
     status = _command(commands, "status", _status, "show what the agent knows: contact, problems, deployments")
     status.add_argument("--json", action="store_true", help="print JSON instead of text")
+    refresh = "let the agent resolve secrets anew; containers restart only where a value has changed"
+    _command(commands, "refresh-secrets", _refresh_secrets, refresh)
     _command(commands, "version", _version, "print the version")
     return parser
 
@@ -144,6 +146,18 @@ def _status(options: argparse.Namespace) -> int:
         print(msgspec.json.format(msgspec.json.encode(status)).decode())
     else:
         print("\n".join(lines(status, is_running=_is_running(store))))
+    return DONE
+
+
+def _refresh_secrets(options: argparse.Namespace) -> int:
+    """An order in the state folder instead of a signal: it outlives the agent and needs no right but to write there."""
+    config = configuration.load(options.config)
+    store = Store(config.state_dir)
+    if store.identity() is None:
+        return _complain(_no_status(config, store), FAILED)
+    store.order_refresh()
+    when = f"within {config.agent.pass_seconds * 1.1:.3g} s" if _is_running(store) else "when it runs next"
+    print(f"the agent resolves all secrets anew {when}; see: fleet-agent status")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""The HTTP side of the agent: four calls to the control plane, and what may go wrong with them."""
+"""The HTTP side of the agent: its calls to the control plane, and what may go wrong with them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from agent.wire.messages import (
     ProblemDocument,
     Report,
     ReportReply,
+    SecretsReply,
+    SecretsRequest,
 )
 
 TIMEOUT_SECONDS = (10.0, 30.0)  # to connect, between two bytes
@@ -124,6 +126,14 @@ class ControlPlane:
 
     def report(self, report: Report) -> ReportReply:
         return _decoded(self._call("POST", "/report", body=report), ReportReply)
+
+    def secrets(self, request: SecretsRequest) -> SecretsReply:
+        """What this device may have of it (AGT-10).
+
+        Called by the threads that work on deployments, beside the poll: a session's connections may be shared, and
+        nothing else of it changes here.
+        """
+        return _decoded(self._call("POST", "/secrets", body=request), SecretsReply)
 
     def _call(
         self,

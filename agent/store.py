@@ -4,6 +4,8 @@
     device.key      key of the hashes in labels, 0600         desired.json the last desired state
     documents/      the documents behind it, by hash          reports.json what was reported last, report numbers
     status.json     for ``fleet-agent status``                lock         held by the running agent
+    secrets.cache   resolved secrets, encrypted (AGT-10)      secrets.key  the key of that file, 0600
+    secrets.refresh somebody wants secrets resolved anew
 
 A file that is torn, of another device or of a later format is renamed to ``….set-aside`` and becomes a
 :class:`~agent.wire.messages.Problem`; the agent goes on without it.
@@ -30,6 +32,8 @@ KEY_BYTES = 32
 STATE_FILE_SET_ASIDE = "StateFileSetAside"
 STATE_NOT_SAVED = "StateNotSaved"
 MAX_STATE_BYTES = 16 * 1024 * 1024
+_SECRET_BOX = "secrets.cache"  # noqa: S105  (a file name)
+_REFRESH = "secrets.refresh"
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -54,6 +58,12 @@ class KeptReports(msgspec.Struct, frozen=True):
 
     reserved: int = 0
     deployments: list[DeploymentReport] = []
+
+
+class _KeptBox(msgspec.Struct, frozen=True):
+    """Ciphertext, as base64 in the file."""
+
+    box: bytes
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -122,7 +132,10 @@ class Store:
 
     def device_key(self) -> bytes:
         """Made at first use. A new one lets every container be replaced once, so it is kept for good."""
-        path = self.folder / "device.key"
+        return self._key("device.key")
+
+    def _key(self, name: str) -> bytes:
+        path = self.folder / name
         key = self._read(path)
         if key is not None and len(key) == KEY_BYTES:
             return key
@@ -166,6 +179,44 @@ class Store:
             if path.stem not in keep:
                 path.unlink(missing_ok=True)
 
+    # Secrets (AGT-10) ----------------------------------------------------------------------------------------------
+
+    def secrets_key(self) -> bytes:
+        """Of :meth:`secret_box`; made at first use.
+
+        Raises:
+            OSError: when it cannot be written.
+        """
+        return self._key("secrets.key")
+
+    def has_secret_box(self) -> bool:
+        return (self.folder / _SECRET_BOX).exists()
+
+    def secret_box(self) -> bytes | None:
+        """The ciphertext that was kept, if any."""
+        kept = self._load(_SECRET_BOX, _KeptBox)
+        return kept.box if kept else None
+
+    def save_secret_box(self, box: bytes) -> None:
+        self._save(_SECRET_BOX, _KeptBox(box))
+
+    def forget_secret_box(self) -> None:
+        (self.folder / _SECRET_BOX).unlink(missing_ok=True)
+
+    def refuse_secret_box(self, complaint: str) -> None:
+        """The file is whole, but what is in it cannot be used."""
+        self._set_aside(self.folder / _SECRET_BOX, complaint)
+
+    def order_refresh(self) -> None:
+        """Let the agent resolve secrets anew, now or when it runs next."""
+        durable.write(self.folder / _REFRESH, b"")
+
+    def is_refresh_ordered(self) -> bool:
+        return (self.folder / _REFRESH).exists()
+
+    def refresh_done(self) -> None:
+        (self.folder / _REFRESH).unlink(missing_ok=True)
+
     # Reports and status --------------------------------------------------------------------------------------------
 
     def reports(self) -> KeptReports:
@@ -196,10 +247,14 @@ class Store:
         try:
             durable.write(path, data)
         except OSError as error:
-            message = f"{path} cannot be written: {error.strerror}; a restart of the agent would not know of it"
-            self.complain(Problem(reason=STATE_NOT_SAVED, message=message))
+            self.unsaved(path, error)
         else:
             self.solved(STATE_NOT_SAVED)
+
+    def unsaved(self, path: Path, error: OSError) -> None:
+        """Report a file that could not be written."""
+        message = f"{path} cannot be written: {error.strerror}; a restart of the agent would not know of it"
+        self.complain(Problem(reason=STATE_NOT_SAVED, message=message))
 
     def _sealed(self, name: str, body: msgspec.Struct) -> bytes:
         data = canonical.encode(body)

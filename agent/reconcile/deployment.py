@@ -11,11 +11,25 @@ from agent.reconcile import labels
 from agent.reconcile.apply import StepFailure, apply
 from agent.reconcile.labels import Owner
 from agent.reconcile.memory import Failure, Memory
-from agent.reconcile.plan import Plan, Seen, Settings, Verdict, is_completed, plan, plan_removal, with_failure
+from agent.reconcile.plan import (
+    Create,
+    Plan,
+    Seen,
+    Settings,
+    Step,
+    Verdict,
+    is_completed,
+    plan,
+    plan_removal,
+    plan_upkeep,
+    with_failure,
+)
 from agent.reconcile.preflight import ImageFetcher, Readiness, Surroundings, local_problems
-from agent.reconcile.wanted import Wanted
+from agent.reconcile.wanted import Wanted, resolve
 from agent.runtime.base import Container, Host, Runtime, RuntimeFailure, State
-from agent.wire.messages import DeploymentState
+from agent.secrets.keeper import SecretKeeper
+from agent.secrets.resolution import Resolution
+from agent.wire.messages import DeploymentDocument, DeploymentState
 
 #: Looks in one go: create the init, its end, the services, the verdict. What then still wants a step waits for the next
 #: pass: the runtime does not do what it says, and asking faster would only burn the device.
@@ -33,6 +47,7 @@ class Tools:
     owner: Owner
     clock: Clock
     settings: Settings
+    secrets: SecretKeeper
     pull_jitter_seconds: float
     dice: random.Random
 
@@ -51,18 +66,26 @@ class DeploymentWork:
         )
 
     def reconcile(
-        self, wanted: Wanted, containers: Sequence[Container], *, retry: bool, announce: Callable[[str], None]
+        self,
+        document: DeploymentDocument,
+        containers: Sequence[Container],
+        *,
+        retry: bool,
+        announce: Callable[[str], None],
     ) -> Verdict:
         """Bring it about as far as is possible now; ``containers`` are all on the host, as just listed."""
+        secrets = self._tools.secrets.known(document)
         try:
             for _ in range(MAX_LOOKS):
-                due = self._plan(wanted, containers, retry=retry)
-                if not due.steps:
+                wanted, due = self._decide(document, secrets, containers, retry=retry)
+                secrets = wanted.secrets
+                if not due.steps and not wanted.secret_problems:
                     return due.verdict
                 readiness = self._preflight(wanted, due, containers, announce)
                 if not readiness.may_begin:
-                    return _held_back(due.verdict, readiness)
-                self._carry_out(due, announce)
+                    trouble = self._keep_up(wanted, containers, announce)
+                    return _held_back(due.verdict, readiness, trouble)
+                self._carry_out(due.steps, announce)
                 containers, retry = self._tools.runtime.containers(), False
         except StepFailure as failure:
             return self._failed(wanted, failure)
@@ -88,6 +111,17 @@ class DeploymentWork:
 
     # Inside --------------------------------------------------------------------------------------------------------
 
+    def _decide(
+        self, document: DeploymentDocument, secrets: Resolution, containers: Sequence[Container], *, retry: bool
+    ) -> tuple[Wanted, Plan]:
+        """The plan; one that creates a container is made again with the values that secrets have now (AGT-10)."""
+        wanted = resolve(document, self._tools.owner, secrets)
+        due = self._plan(wanted, containers, retry=retry)
+        if secrets.is_fresh or not any(isinstance(step, Create) for step in due.steps):
+            return wanted, due
+        wanted = resolve(document, self._tools.owner, self._tools.secrets.anew(document))
+        return wanted, self._plan(wanted, containers, retry=retry)
+
     def _plan(self, wanted: Wanted, containers: Sequence[Container], *, retry: bool) -> Plan:
         seen = self._look(wanted, containers)
         now = self._tools.clock.now()
@@ -98,7 +132,7 @@ class DeploymentWork:
     def _preflight(
         self, wanted: Wanted, due: Plan, containers: Sequence[Container], announce: Callable[[str], None]
     ) -> Readiness:
-        if not due.coming:
+        if not due.coming and not wanted.secret_problems:
             return Readiness((), self._memory)
         around = Surroundings(containers, self._tools.host.listeners())
         problems = local_problems(wanted, due.coming, around, self._tools.host, self._tools.owner)
@@ -107,28 +141,43 @@ class DeploymentWork:
         self._memory = readiness.memory
         return readiness
 
-    def _carry_out(self, due: Plan, announce: Callable[[str], None]) -> None:
+    def _keep_up(self, wanted: Wanted, containers: Sequence[Container], announce: Callable[[str], None]) -> list[str]:
+        """A secret that is not to be had is no reason to leave a service down that has its values already.
+
+        What went wrong with that.
+        """
+        if not wanted.secret_problems:
+            return []
+        seen, now = self._look(wanted, containers), self._tools.clock.now()
+        try:
+            self._carry_out(plan_upkeep(wanted, seen, self._memory, self._tools.settings, now=now), announce)
+        except StepFailure as failure:
+            return [wanted.secrets.hidden_in(str(failure))]
+        return []
+
+    def _carry_out(self, steps: Sequence[Step], announce: Callable[[str], None]) -> None:
         self._digests.clear()
-        for step in due.steps:
+        for step in steps:
             apply(step, self._tools.runtime, announce)
 
     def _failed(self, wanted: Wanted, failure: StepFailure) -> Verdict:
         """Remembered like a failure of the container itself, so that it stays said until it is fine."""
         hashes = {container.name: container.hash for container in wanted.containers}
-        noted = Failure(failure.container_id, hashes.get(failure.name, ""), str(failure))
+        message = wanted.secrets.hidden_in(str(failure))
+        noted = Failure(failure.container_id, hashes.get(failure.name, ""), message)
         self._memory = self._memory.noting({failure.name: noted}, fine=())
         if failure.unstartable:
             self._memory = replace(self._memory, unstartable=self._memory.unstartable | {failure.container_id})
-        return Verdict(DeploymentState.FAILED, str(failure))
+        return Verdict(DeploymentState.FAILED, message)
 
     def _own(self, containers: Sequence[Container]) -> tuple[Container, ...]:
         owner = self._tools.owner
         return tuple(c for c in containers if owner.owns(c.labels) and c.labels.get(labels.UID) == self._uid)
 
     def _look(self, wanted: Wanted, containers: Sequence[Container]) -> Seen:
-        """Own containers, with a closer look at those that are not at rest."""
+        """Own containers, with a closer look at those that are not at rest; their logs without secret values."""
         own = [self._closer(container) for container in self._own(containers)]
-        found = tuple(container for container in own if container is not None)
+        found = tuple(replace(c, log=wanted.secrets.hidden_in(c.log)) for c in own if c is not None)
         references = {container.name: container.spec.image for container in wanted.containers}
         return Seen(found, {c.image_id: self._image_digests(c.image_id, references.get(c.name, "")) for c in found})
 
@@ -159,8 +208,8 @@ def unseen(error: RuntimeFailure) -> Verdict:
     return Verdict(DeploymentState.PROGRESSING, f"the containers cannot be seen: {error}", again_in=None)
 
 
-def _held_back(verdict: Verdict, readiness: Readiness) -> Verdict:
+def _held_back(verdict: Verdict, readiness: Readiness, trouble: Sequence[str]) -> Verdict:
     if readiness.problems:
-        message = f"preflight failed: {'; '.join(readiness.problems)}"
+        message = f"preflight failed: {'; '.join([*readiness.problems, *trouble])}"
         return replace(with_failure(verdict, message), again_in=readiness.again_in)
     return replace(verdict, message=readiness.waits, again_in=readiness.again_in)

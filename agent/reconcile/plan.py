@@ -112,6 +112,11 @@ class _Finding:
     def is_fine(self) -> bool:
         return not (self.steps or self.waits or self.failure)
 
+    @property
+    def replaces(self) -> bool:
+        """Whether a container goes or comes, instead of going on."""
+        return any(isinstance(step, Create | Remove) for step in self.steps)
+
 
 @dataclass(frozen=True, slots=True)
 class _Look:
@@ -150,6 +155,26 @@ def plan(wanted: Wanted, seen: Seen, memory: Memory, settings: Settings, *, now:
     findings = [init, *services] if init else services
     coming = tuple(f.wanted for f in findings if any(isinstance(step, Create | Start) for step in f.steps))
     return Plan(steps, coming, _verdict(judged, memory, steps, _images(wanted, seen)), memory)
+
+
+def plan_upkeep(wanted: Wanted, seen: Seen, memory: Memory, settings: Settings, *, now: float) -> tuple[Step, ...]:
+    """Starts of services as they are, while what they shall become is not known or not to be had (AGT-10).
+
+    Nothing is replaced, created or removed. Nothing is started either before the init container has completed.
+    """
+    look = _Look(seen, memory, settings, now, retry=False)
+    marker = look.find(wanted.init) if wanted.init else None
+    if wanted.init and (marker is None or not is_completed(marker)):
+        return ()
+    findings = [_service(service, look) for service in _as_they_are(wanted, look)]
+    return tuple(step for finding in findings for step in finding.steps if not finding.replaces)
+
+
+def _as_they_are(wanted: Wanted, look: _Look) -> Iterator[WantedContainer]:
+    for service in wanted.services:
+        current = look.find(service)
+        if current and current.labels.get(labels.ROLE) == service.role:
+            yield replace(service, hash=current.labels.get(service.hash_label, ""), digest="")
 
 
 def plan_removal(seen: Seen) -> tuple[Step, ...]:
@@ -258,7 +283,9 @@ def _ended_service(wanted: WantedContainer, current: Container, look: _Look) -> 
 
 def _differs(wanted: WantedContainer, current: Container, seen: Seen) -> bool:
     """Whether it is not what is wanted: another role, another definition, or not the pinned image (DEP-18)."""
-    if current.labels.get(labels.ROLE) != wanted.role or current.labels.get(wanted.hash_label) != wanted.hash:
+    if not wanted.hash or current.labels.get(wanted.hash_label) != wanted.hash:
+        return True
+    if current.labels.get(labels.ROLE) != wanted.role:
         return True
     return bool(wanted.digest) and wanted.digest not in seen.digests.get(current.image_id, ())
 

@@ -49,18 +49,12 @@ def local_problems(
     others = [c for c in around.containers if not (owner.owns(c.labels) and c.labels.get(labels.UID) == wanted.uid)]
     own = [c for c in around.containers if c not in others and c.state in _HOLDS_PORTS]
     own_ports = [port for c in own for port in c.ports]
-    problems: list[str] = []
+    problems = list(wanted.secret_problems)
     for container in coming:
-        problems += _secrets(container)
         problems += _name(container, others)
         problems += _ports(container, others, own_ports, around.listeners)
         problems += _paths(container, host)
     return problems
-
-
-def _secrets(container: WantedContainer) -> Iterator[str]:
-    for reference in container.secrets:
-        yield f"{container.name} needs secret {reference}, which this agent version cannot resolve"
 
 
 def _name(container: WantedContainer, others: Collection[Container]) -> Iterator[str]:

@@ -12,7 +12,6 @@ from agent.ledger import Ledger
 from agent.reconcile import labels
 from agent.reconcile.deployment import DeploymentWork, Tools, unseen
 from agent.reconcile.plan import Verdict
-from agent.reconcile.wanted import resolve
 from agent.runtime.base import Container, RuntimeFailure
 from agent.wire.messages import DeploymentState, Problem
 
@@ -163,8 +162,7 @@ class Reconciler:
                 return work.remove(containers, announce=announce)
             if assignment.document is None:
                 return Verdict(DeploymentState.PROGRESSING, assignment.problem)
-            wanted = resolve(assignment.document, self._tools.owner)
-            return work.reconcile(wanted, containers, retry=retry, announce=announce)
+            return work.reconcile(assignment.document, containers, retry=retry, announce=announce)
         except Exception as error:  # a fault in one deployment's work must not end the agent
             logger.exception("work on deployment %s failed", assignment.uid)
             return Verdict(DeploymentState.FAILED, f"unexpected error in the agent: {type(error).__name__}: {error}")

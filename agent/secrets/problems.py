@@ -34,7 +34,10 @@ def value_fault(value: str) -> str:
     """What is wrong with a value, from whichever source; empty when nothing is."""
     if "\0" in value:
         return "its value has a NUL character, which no environment variable can hold"
-    size = len(value.encode("utf-8", "surrogatepass"))
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        return f"its value is not Unicode text (character {error.start})"
     if size > MAX_VALUE_BYTES:
         return f"its value has {size} bytes; allowed are {MAX_VALUE_BYTES}"
     return ""
@@ -42,7 +45,7 @@ def value_fault(value: str) -> str:
 
 def variable_fault(name: EnvName, value: str) -> str:
     """Why a value does not fit into this variable; empty when it does. The kernel counts the name and a NUL, too."""
-    size = len(name) + len(value.encode("utf-8", "surrogatepass")) + 2
+    size = len(name) + len(value.encode()) + 2
     if size > MAX_ENV_BYTES:
         return f"its value is too long for {name}: {size} bytes with the name; allowed are {MAX_ENV_BYTES}"
     return ""

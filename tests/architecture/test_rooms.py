@@ -105,7 +105,7 @@ def test_the_wire_needs_the_standard_library_and_msgspec_only(module: Module) ->
 def test_the_agent_needs_little() -> None:
     """Every library is memory on a small device and a package in the release."""
     needed = {name for module in modules("agent") for name in imports(module)} - {*sys.stdlib_module_names}
-    assert needed <= {"agent", "msgspec", "podman", "requests", "urllib3"}
+    assert needed <= {"agent", "msgspec", "nacl", "podman", "requests", "urllib3"}
 
 
 def test_the_server_runs_without_the_test_harness() -> None:

@@ -52,6 +52,7 @@ class Edge:
         self._own_clock = None if runtime is not None and clock is None else self.clock
         self._workers = workers or InlineWorkers()
         self.config = configuration(folder, control, **settings)
+        self.state, self.secrets = folder, Path(self.config.secrets.directory)
         enrol(self.config, control.token)
         self.boot()
 
@@ -66,6 +67,14 @@ class Edge:
             dice=random.Random(1),  # noqa: S311  (repeatable, not secret)
         )
         self.engine = Engine(self.agent, random.Random(1))  # noqa: S311
+
+    def put_secret(self, name: str, key: str, value: str) -> Path:
+        """A secret on the device itself, for nobody but the agent."""
+        path = self.secrets / name / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{value}\n", newline="")
+        path.chmod(0o600)
+        return path
 
     def go(self, *, retry: bool = True) -> None:
         """Poll, one pass, report."""
@@ -99,6 +108,8 @@ url = "{control.url}"
 [device]
 id = "{control.device}"
 labels = {{ role = "analyzer" }}
+[secrets]
+directory = "{folder}.secrets"
 [agent]
 state_dir = "{folder}"
 {lines}

@@ -22,6 +22,9 @@ from agent.wire.messages import (
     EnrolRequest,
     Report,
     ReportReply,
+    SecretsReply,
+    SecretsRequest,
+    SecretValue,
 )
 
 UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -43,6 +46,11 @@ class FakeControlPlane:
     reports: list[Report] = field(default_factory=list)
     calls: list[tuple[str, int]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    #: What this device may have, by name and key; requests for it as they came.
+    secrets: dict[tuple[str, str], str] = field(default_factory=dict)
+    secret_requests: list[SecretsRequest] = field(default_factory=list)
+    #: Requests for secrets are answered with this status instead.
+    refuse_secrets_with: int = 0
     #: Every call is answered with this status (and ``retry_after``) instead.
     refuse_with: int = 0
     retry_after: str = ""
@@ -138,7 +146,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == f"{PREFIX}/enroll":
             self._enrol(msgspec.json.decode(body, type=EnrolRequest))
-        elif self._may_go_on():
+        elif not self._may_go_on():
+            return
+        elif self.path == f"{PREFIX}/secrets":
+            self._secrets(msgspec.json.decode(body, type=SecretsRequest))
+        else:
             self._report(msgspec.json.decode(body, type=Report))
 
     def _enrol(self, request: EnrolRequest) -> None:
@@ -168,6 +180,18 @@ class _Handler(BaseHTTPRequestHandler):
             sequence=report.sequence, resume_after=max(known, report.sequence), notices=self.control.notices
         )
         self._answer(200, msgspec.json.encode(reply))
+
+    def _secrets(self, request: SecretsRequest) -> None:
+        self.control.secret_requests.append(request)
+        if self.control.refuse_secrets_with:
+            self._problem(self.control.refuse_secrets_with, "the vault is closed")
+            return
+        asked = [(reference.name, reference.key) for reference in request.references]
+        known = self.control.secrets
+        values = [
+            SecretValue(name=name, key=key, value=known[name, key]) for name, key in asked if (name, key) in known
+        ]
+        self._answer(200, msgspec.json.encode(SecretsReply(values=values)))
 
     def _may_go_on(self) -> bool:
         if self.control.refuse_with:

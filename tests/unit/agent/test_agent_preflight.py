@@ -12,12 +12,12 @@ from agent.reconcile import labels
 from agent.reconcile.labels import Owner
 from agent.runtime.base import ContainerSpec, Listener, State
 from agent.runtime.simulated import SimulatedHost, SimulatedRuntime
-from agent.wire.manifest import SecretEnvVar, SecretRef, Volume
+from agent.wire.manifest import Volume
 from agent.wire.messages import DeploymentState
 from agent.wire.ports import PortMapping
 from tests.support.devices import Edge, ManualClock
 from tests.support.fake_control import FakeControlPlane, score, service
-from tests.unit.agent.kit import API, MIGRATE, faults, names
+from tests.unit.agent.kit import API, faults, names
 
 # Preflight -----------------------------------------------------------------------------------------------------------
 
@@ -85,17 +85,6 @@ def test_ports_of_a_container_that_is_replaced_are_not_in_its_own_way(tmp_path: 
     edge.go()
     edge.settle()
     assert control.last("u1").state is DeploymentState.CONVERGED
-
-
-@pytest.mark.clause("AGT-1")
-def test_a_deployment_with_secrets_never_starts_without_them(edge: Edge, control: FakeControlPlane):
-    needy = service("api", "r.example/api:1", secret_env=[SecretEnvVar("TOKEN", SecretRef("db", "password"))])
-    control.want("u1", score(needy, init=MIGRATE))
-    edge.go()
-    assert names(edge) == {}
-    assert control.last("u1").message == (
-        "preflight failed: api needs secret db/password (for TOKEN), which this agent version cannot resolve"
-    )
 
 
 @pytest.mark.case("P9")
