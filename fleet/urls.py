@@ -10,6 +10,7 @@ from fleet.core import health, login, rest
 
 api: list[URLPattern | URLResolver] = [
     path("", include("devices.api_urls")),
+    path("", include("vault.api_urls")),
     path("", include("rollouts.api_urls")),
     path("events/", core_api.EventList.as_view(), name="event-list"),
     path("auth/login/", login.Login.as_view(), name="login"),

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
 from agent.wire import messages
 from devices.agent_views import agent_view, body_of, device_of, json_answer
@@ -21,6 +21,7 @@ NAMES_LOGGED = 10
 
 
 @agent_view("POST")
+@sensitive_post_parameters()
 @sensitive_variables()
 def secrets(request: HttpRequest) -> HttpResponse:
     """The values and logins that a deployment of this device needs (AGT-10, AGT-15).

@@ -9,8 +9,11 @@ class RolloutsConfig(AppConfig):
 
     def ready(self) -> None:
         from devices.signals import device_forgotten  # noqa: PLC0415  (models have to be loaded)
+        from rollouts.selectors.secrets import needed_by  # noqa: PLC0415
+        from vault import uses  # noqa: PLC0415
 
         device_forgotten.connect(_look_again, dispatch_uid="rollouts.device_forgotten")
+        uses.tell(needed_by)
 
 
 def _look_again(**_: Any) -> None:

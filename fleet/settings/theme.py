@@ -66,7 +66,8 @@ def _navigation() -> list[dict[str, Any]]:
             "items": [
                 _item(
                     "Deployments", "deployed_code", "admin:rollouts_deployment_changelist", "rollouts.view_deployment"
-                )
+                ),
+                _item("Secrets", "lock", "admin:vault_secret_changelist", "vault.view_secret"),
             ],
         },
         {

@@ -24,6 +24,7 @@ WITH_A_REASON = {
     "vault/api_urls": "addresses of api.py",
     "vault/sealing": "encryption, which selectors and services share (ADR 7)",
     "vault/checks": "what manage.py check --deploy says of missing keys",
+    "vault/uses": "what the apps above say of who needs a secret",
     "vault/management": "manage.py rotate_secrets (AGT-10)",
     "rollouts/images": "what a revision's tags stand for (DEP-18), which policy, selectors and services read",
     "devices/mailbox": "both mailboxes: services that the apps above call (ADR 3)",

@@ -122,7 +122,14 @@ def test_answers_are_as_described(schema: dict[str, Any], rest: Rest, world: Wor
     created = rest.call("POST", "enrolment-tokens/", token)
     must_fit(schema, answer_of(schema, "/api/v1/enrolment-tokens/", "post", "201"), created.json())
     one = "namespaces/default/deployments/api/"
+    secret = "namespaces/default/secrets/db/"
+    one_secret = "/api/v1/namespaces/{namespace}/secrets/{name}/"
+    for method in ("PUT", "PATCH"):
+        done = rest.call(method, secret, {"values": {"password": "x"}})
+        must_fit(schema, answer_of(schema, one_secret, method.lower()), done.json())
     for path, asked in {
+        "/api/v1/namespaces/{namespace}/secrets/": "namespaces/default/secrets/",
+        one_secret: secret,
         "/api/v1/deployments/": "deployments/",
         ONE: one,
         f"{ONE}targets/": f"{one}targets/",

@@ -15,6 +15,8 @@ from fleet.core.models import AuditEntry
 from rollouts.models import Deployment
 from tests.integration.admin.pages import at, buttons
 from tests.integration.rollouts.world import World
+from vault.models import Secret, SecretEntry
+from vault.services import secret_put
 
 pytestmark = pytest.mark.clause("ADM-1")
 
@@ -40,17 +42,20 @@ def objects(world: World) -> Objects:
     token = EnrolmentToken.objects.create(
         name="t", token_hash="0" * 64, created_at=world.now, expires_at=world.now, use_limit=1
     )
+    secret = secret_put(namespace="default", name="db", values={"a": "1", "b": "2"}, registry="", actor=None)
     pks = {
         "devices_device": device.pk,
         "rollouts_deployment": deployment.pk,
         "devices_enrolmenttoken": token.pk,
         "devices_devicegroup": world.group().pk,
+        "vault_secret": secret.pk,
     }
     return Objects(pks)
 
 
 def _counts() -> list[int]:
-    return [model.objects.count() for model in (Device, DeviceGroup, EnrolmentToken, Deployment, AuditEntry)]
+    kept = (Device, DeviceGroup, EnrolmentToken, Deployment, Secret, SecretEntry, AuditEntry)
+    return [model.objects.count() for model in kept]
 
 
 @pytest.mark.parametrize(("model", "operation"), OPERATIONS)
@@ -98,14 +103,22 @@ def test_nobody_sees_anything_without_signing_in(client: Client, view: str) -> N
 
 @pytest.mark.parametrize(
     "view",
-    ["devices_device_add", "devices_enrolmenttoken_add", "devices_devicegroup_add", "rollouts_deployment_add"],
+    [
+        "devices_device_add",
+        "devices_enrolmenttoken_add",
+        "devices_devicegroup_add",
+        "rollouts_deployment_add",
+        "vault_secret_add",
+    ],
 )
 def test_a_viewer_adds_nothing(viewer: Client, view: str) -> None:
     assert viewer.get(at(view)).status_code == 403
     assert viewer.post(at(view), {"name": "x"}).status_code == 403
 
 
-@pytest.mark.parametrize("model", ["devices_device", "rollouts_deployment", "core_auditentry", "core_event"])
+@pytest.mark.parametrize(
+    "model", ["devices_device", "rollouts_deployment", "vault_secret", "core_auditentry", "core_event"]
+)
 def test_the_stock_pages_that_write_models_are_closed_to_administrators_too(
     administrator: Client, objects: Objects, model: str
 ) -> None:
@@ -121,6 +134,12 @@ def test_devices_are_not_added_by_hand(administrator: Client) -> None:
 
 
 def test_an_object_that_is_not_there_is_not_found(administrator: Client) -> None:
-    for model in ("devices_device", "rollouts_deployment", "devices_enrolmenttoken", "devices_devicegroup"):
+    for model in (
+        "devices_device",
+        "rollouts_deployment",
+        "devices_enrolmenttoken",
+        "devices_devicegroup",
+        "vault_secret",
+    ):
         assert administrator.get(at(f"{model}_change", 987654)).status_code == 404
         assert administrator.get(at(f"{model}_change", "no-number")).status_code == 404

@@ -15,6 +15,7 @@ from fleet.core.models import AuditEntry, Event
 from rollouts.models import Observation, Target
 from tests.integration.admin.pages import at
 from tests.integration.rollouts.world import World
+from vault.services import secret_put
 
 pytestmark = [pytest.mark.clause("ADM-1"), pytest.mark.database]
 FEW, MANY = 5, 50
@@ -52,6 +53,11 @@ def _tokens(world: World, first: int, last: int) -> None:
         token.groups.add(world.group(f"group-of-{n}"))
 
 
+def _secrets(world: World, first: int, last: int) -> None:
+    for n in range(first, last):
+        secret_put(namespace="default", name=f"s{n}", values={"a": "1", "b": "2"}, registry="", actor=None)
+
+
 def _records(world: World, first: int, last: int) -> None:
     about = {"at": world.now, "object_kind": "Device", "object_name": "edge-1"}
     Event.objects.bulk_create(Event(**about, reason="WentOffline", message="x") for _ in range(first, last))
@@ -65,6 +71,7 @@ def _records(world: World, first: int, last: int) -> None:
         ("devices_devicegroup_changelist", _devices),
         ("devices_enrolmenttoken_changelist", _tokens),
         ("rollouts_deployment_changelist", _deployments),
+        ("vault_secret_changelist", _secrets),
         ("core_event_changelist", _records),
         ("core_auditentry_changelist", _records),
         ("index", _devices),

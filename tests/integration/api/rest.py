@@ -14,6 +14,7 @@ from knox.models import AuthToken
 from devices.models import DesiredItem, Device, DeviceGroup, EnrolmentToken
 from fleet.core.models import AuditEntry
 from rollouts.models import Deployment, Revision, Target
+from vault.models import Secret, SecretEntry
 
 
 class Rest:
@@ -79,6 +80,8 @@ KEPT: tuple[type[Model], ...] = (
     DeviceGroup,
     EnrolmentToken,
     DesiredItem,
+    Secret,
+    SecretEntry,
     AuditEntry,
 )
 

@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.integration.api.rest import Rest, database, problem
 from tests.integration.rollouts.world import World
+from vault.services import secret_put
 
 pytestmark = pytest.mark.clause("ADM-2", "API-1")
 ONE = "namespaces/default/deployments/api/"
@@ -26,6 +27,8 @@ READS = {
     "groups/": "devices.view_devicegroup",
     "groups/lab/": "devices.view_devicegroup",
     "enrolment-tokens/": "devices.view_enrolmenttoken",
+    "namespaces/default/secrets/": "vault.view_secret",
+    "namespaces/default/secrets/db/": "vault.view_secret",
 }
 OPERATES = {
     ("POST", "manifests/"): "rollouts.add_deployment",
@@ -35,6 +38,9 @@ OPERATES = {
     ("PATCH", "devices/edge-1/"): "devices.change_device",
     ("DELETE", "devices/edge-1/"): "devices.delete_device",
     ("POST", "devices/edge-1/reset-credential/"): "devices.change_device",
+    ("PUT", "namespaces/default/secrets/db/"): "vault.add_secret",
+    ("PATCH", "namespaces/default/secrets/db/"): "vault.add_secret",
+    ("DELETE", "namespaces/default/secrets/db/"): "vault.delete_secret",
 }
 ADMINISTERS = {
     ("POST", "groups/"): "devices.add_devicegroup",
@@ -49,6 +55,7 @@ ADMINISTERS = {
 def _fleet(world: World) -> None:
     world.device("edge-1")
     world.rollout()
+    secret_put(namespace="default", name="db", values={"a": "1"}, registry="", actor=None)
 
 
 def refused(rest: Rest, calls: dict[tuple[str, str], str]) -> None:
@@ -90,6 +97,8 @@ def test_an_operator_operates_and_does_not_administer(operator: Rest) -> None:
     assert operator.call("POST", f"{ONE}end/").status_code == 200
     assert operator.call("DELETE", ONE).status_code == 202
     assert operator.call("DELETE", "devices/edge-1/").status_code == 204
+    assert operator.call("PATCH", "namespaces/default/secrets/db/", {"values": {"b": "2"}}).status_code == 200
+    assert operator.call("DELETE", "namespaces/default/secrets/db/").status_code == 204
 
 
 @pytest.mark.clause("DEP-7")

@@ -1,0 +1,1 @@
+"""Secrets over REST (API-1)."""
