@@ -1,4 +1,4 @@
-"""The agent put together: three steps (poll, pass, report) that may be called in any order and as often as one likes.
+"""The agent put together: four steps (poll, pass, report, answer) that may be called in any order, and often.
 
 :func:`build` is the in-process constructor for the command, for simulations and for tests, which give it their own
 clock, runtime and workers and then call the steps by themselves.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from agent.config import Config
 from agent.control import ControlError, ControlPlane, Unauthorised
 from agent.desired import Desired
 from agent.ledger import Ledger
+from agent.logs import LogDesk, LogReader
 from agent.outbox import Outbox
 from agent.reconcile.deployment import Tools
 from agent.reconcile.labels import Owner
@@ -58,6 +59,7 @@ class Agent:
         self.desired = Desired(store, self.ledger, identity)
         self.reconciler = Reconciler(tools, self.ledger, workers)
         self.outbox = Outbox(store, self.ledger, tools.clock, self.facts)
+        self.logs = LogDesk(LogReader(tools.runtime, tools.owner, self._without_secrets), workers)
         self._runtime = tools.runtime
         self._secrets = tools.secrets
         self._podman_version = ""
@@ -72,6 +74,7 @@ class Agent:
             ControlError: when the control plane could not be asked.
         """
         changed = self.desired.poll(self.control)
+        self.logs.take(self.desired.log_requests())
         self._last_contact_at = self.clock.now()
         return changed
 
@@ -91,6 +94,14 @@ class Agent:
         """
         self.outbox.send(self.control, self.desired.state)
         self._last_contact_at = self.clock.now()
+
+    def answer(self) -> None:
+        """Send one of the logs that were asked for, if one was read (AGT-16).
+
+        Raises:
+            ControlError: when it was not acknowledged.
+        """
+        self.logs.send(self.control)
 
     def facts(self) -> Facts:
         return facts.gather(self.config.device.labels, self._podman_version)
@@ -129,6 +140,10 @@ class Agent:
             problems=self.ledger.problems(),
             deployments=[self._line(entry) for entry in self.ledger.deployments()],
         )
+
+    def _without_secrets(self, uid: str, text: str) -> str:
+        document = self.desired.document(uid)
+        return text if document is None else self._secrets.known(document).hidden_in(text)
 
     def _complain(self, problem: Problem) -> None:
         """Of the store: every file that was set aside is said, of those that cannot be written the last."""
@@ -175,7 +190,7 @@ def build(
     identity = _identity(config, store)
     clock = clock or SystemClock()
     default_runtime, default_host = _runtime(config, clock) if runtime is None or host is None else (runtime, host)
-    control = control or ControlPlane(config.server.url, ca_file=config.server.ca_file, credential=store.credential)
+    control = control or _control_plane(config, store.credential)
     tools = Tools(
         runtime=runtime or default_runtime,
         host=host or default_host,
@@ -196,13 +211,18 @@ def enrol(config: Config, token: str, control: ControlPlane | None = None) -> Id
         ControlError: with the server's own sentence.
     """
     store = Store(config.state_dir)
-    control = control or ControlPlane(config.server.url, ca_file=config.server.ca_file)
+    control = control or _control_plane(config)
     request = EnrolRequest(device=config.device.id, token=token, credential=store.credential())
     reply = control.enrol(request)
     identity = Identity(reply.device, reply.uid, config.server.url)
     store.save_identity(identity, reply.credential)
     store.device_key()
     return identity
+
+
+def _control_plane(config: Config, credential: Callable[[], str] = lambda: "") -> ControlPlane:
+    server = config.server
+    return ControlPlane(server.url, ca_file=server.ca_file, proxy=server.proxy, credential=credential)
 
 
 def _identity(config: Config, store: Store) -> Identity:

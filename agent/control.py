@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+import re
+import ssl
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -69,7 +72,8 @@ class Polled:
 class ControlPlane:
     """One control plane. ``credential`` is asked at every call, so that a new enrolment is noticed at once.
 
-    ``session``: connections that many simulated devices of one process share.
+    ``proxy`` is on the way to it, whatever the environment says; without one the environment's ``HTTPS_PROXY``,
+    ``HTTP_PROXY`` and ``NO_PROXY`` count. ``session``: connections that many simulated devices of one process share.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class ControlPlane:
         url: str,
         *,
         ca_file: str = "",
+        proxy: str = "",
         credential: Callable[[], str] = lambda: "",
         session: requests.Session | None = None,
     ) -> None:
@@ -84,7 +89,9 @@ class ControlPlane:
         self._credential = credential
         self._session = session or requests.Session()
         self._session.headers["User-Agent"] = f"fleet-agent/{VERSION}"
-        self._verify = ca_file or None  # given with each call: on the session, the environment would win
+        # Both are given with each call: those of the session, the environment would win over.
+        self._verify = ca_file or None
+        self._proxies = {"http": proxy, "https": proxy} if proxy else None
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Exchange a token for a credential (DEV-1).
@@ -154,6 +161,7 @@ class ControlPlane:
                     headers=sent,
                     auth=_Bearer(self._credential() if signed else ""),
                     verify=self._verify,
+                    proxies=self._proxies,
                     timeout=TIMEOUT_SECONDS,
                     allow_redirects=False,
                     stream=True,
@@ -161,7 +169,25 @@ class ControlPlane:
             ) as response:
                 return _checked(response, _limited(response))
         except (requests.RequestException, OSError) as error:
-            raise Unreachable(f"{self._url} cannot be reached: {_reason(error)}") from None
+            raise Unreachable(self._failure(error)) from None
+
+    def _failure(self, error: BaseException) -> str:
+        """One sentence about a call that brought no answer: what stands in the way, and which setting is about it."""
+        causes = list(_causes(error))
+        untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
+        if untrusted is not None:
+            trusted = f"the authorities in {self._verify}" if self._verify else "this system's authorities"
+            hint = "server.ca_file names the file with the authority to trust"
+            return f"{self._url} is not trusted by {trusted}: {untrusted.verify_message}; {hint}"
+        if self._verify and not Path(self._verify).is_file():
+            return f"{self._url} cannot be called: server.ca_file {self._verify} does not exist"
+        if self._verify and any(isinstance(cause, ssl.SSLError) for cause in causes):
+            return f"{self._url} cannot be called with server.ca_file {self._verify}: {_reason(causes)}"
+        if any(isinstance(cause, requests.exceptions.ProxyError) for cause in causes):
+            proxy = next(iter((self._proxies or {}).values()), "")
+            way = f"proxy {_without_password(proxy)}" if proxy else "the proxy of the environment"
+            return f"{self._url} cannot be reached through {way}: {_reason(causes)}"
+        return f"{self._url} cannot be reached: {_reason(causes)}"
 
 
 class _Bearer(requests.auth.AuthBase):
@@ -231,12 +257,22 @@ def _decoded(answer: _Answer, type_: type[T]) -> T:
         raise ControlError(f"the control plane's answer is no {type_.__name__}: {error}") from None
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost cause, in the system's words."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """From the outermost wrapping to the innermost cause."""
     seen: BaseException | None = error
-    text = ""
     while seen is not None:
-        text = getattr(seen, "strerror", None) or str(seen) or text
+        yield seen
         nested = [getattr(seen, "reason", None), *seen.args, seen.__cause__, seen.__context__]
         seen = next((inner for inner in nested if isinstance(inner, BaseException)), None)
+
+
+def _reason(causes: Sequence[BaseException]) -> str:
+    """The innermost cause, in the system's words."""
+    text = ""
+    for cause in causes:
+        text = getattr(cause, "strerror", None) or str(cause) or text
     return text.rpartition(": ")[2] if "object at 0x" in text else text
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"//[^/@]*@", "//…@", url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -56,24 +57,28 @@ class Engine:
         self._dice = dice or random.Random()  # noqa: S311  (spreads load, hides nothing)
         self._poll = Attempts(self._timing.poll_seconds)
         self._report = Attempts(self._timing.poll_seconds)
+        self._answer = Attempts(self._timing.poll_seconds)
         self._next_pass = 0.0
         self._changed = threading.Event()
         self._network_bell, self._local_bell = threading.Event(), threading.Event()
         self._rejected_credential = ""
         agent.ledger.on_change = self._on_ledger_change
         agent.reconciler.on_due = self._local_bell.set
+        agent.logs.on_reply = self._network_bell.set
 
     # The control plane ---------------------------------------------------------------------------------------------
 
     def network(self) -> float:
-        """Poll and report as far as they are due; seconds until the next of them."""
+        """Poll, report and answer as far as they are due; seconds until the next of them."""
         self._notice_new_credential()
         if self._clock.monotonic() >= self._poll.due:
             self._attempt(self._poll, self._do_poll)
         if self._clock.monotonic() >= self._report_due():
             self._attempt(self._report, self._do_report)
+        if self._clock.monotonic() >= self._answer_due():
+            self._attempt(self._answer, self._do_answer)
         error = self._poll.error or self._report.error
-        next_due = min(self._poll.due, self._report_due())
+        next_due = min(self._poll.due, self._report_due(), self._answer_due())
         pause = max(0.0, next_due - self._clock.monotonic())
         self._agent.write_status(error, next_attempt_at=self._clock.now() + pause)
         return pause
@@ -88,6 +93,10 @@ class Engine:
         self._agent.report()
         return self._clock.monotonic() + CHANGE_GAP_SECONDS
 
+    def _do_answer(self) -> float:
+        self._agent.answer()
+        return self._clock.monotonic()
+
     def _attempt(self, attempts: Attempts, call: Callable[[], float]) -> None:
         credential = self._agent.store.credential()
         try:
@@ -97,7 +106,7 @@ class Engine:
                 logger.warning("control plane: %s", error)
             now = self._clock.monotonic()
             attempts.failed(error, now, self._dice)
-            for every in (self._poll, self._report):  # the server asks for quiet, not for another kind of call
+            for every in self._calls:  # the server asks for quiet, not for another kind of call
                 every.due = max(every.due, now + error.retry_after) if error.retry_after else every.due
             if isinstance(error, Unauthorised):
                 self._rejected_credential = credential
@@ -109,11 +118,18 @@ class Engine:
             return self._report.due
         return max(self._report.due, last + self._timing.heartbeat_seconds)
 
+    def _answer_due(self) -> float:
+        return self._answer.due if self._agent.logs.has_replies() else math.inf
+
+    @property
+    def _calls(self) -> tuple[Attempts, ...]:
+        return self._poll, self._report, self._answer
+
     def _notice_new_credential(self) -> None:
         """Somebody enrolled this device again: no need to wait for the back-off's end (E3)."""
         if self._rejected_credential and self._agent.store.credential() != self._rejected_credential:
             self._rejected_credential = ""
-            for attempts in (self._poll, self._report):
+            for attempts in self._calls:
                 attempts.succeeded(due=0.0)
 
     # The containers ------------------------------------------------------------------------------------------------

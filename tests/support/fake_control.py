@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ssl
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +15,15 @@ from agent.wire import canonical
 from agent.wire.manifest import PodmanService, PodmanV0
 from agent.wire.messages import (
     DEPLOYMENT_KIND,
+    LOGS_KIND,
     DeploymentDocument,
     DeploymentReport,
     DesiredItem,
     DesiredState,
     EnrolReply,
     EnrolRequest,
+    LogReply,
+    LogRequestDocument,
     Report,
     ReportReply,
     SecretsReply,
@@ -51,11 +55,17 @@ class FakeControlPlane:
     secret_requests: list[SecretsRequest] = field(default_factory=list)
     #: Requests for secrets are answered with this status instead.
     refuse_secrets_with: int = 0
+    #: Logs as they came, and the status that answers are refused with.
+    logs: list[LogReply] = field(default_factory=list)
+    refuse_logs_with: int = 0
     #: Every call is answered with this status (and ``retry_after``) instead.
     refuse_with: int = 0
     retry_after: str = ""
     #: Reports are taken in, and the connection is closed without an answer.
     lose_replies: bool = False
+
+    #: Serve HTTPS by this.
+    tls: ssl.SSLContext | None = None
 
     def __enter__(self) -> FakeControlPlane:
         fake = self
@@ -64,6 +74,10 @@ class FakeControlPlane:
             control = fake
 
         self._server = _Server(("127.0.0.1", 0), Handler)
+        if self.tls:
+            self._server.socket = self.tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
         return self
@@ -75,7 +89,7 @@ class FakeControlPlane:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
 
     def want(self, uid: str, score: PodmanV0, *, revision: int = 1, name: str = "analysis-api", **more: Any) -> str:
         """The device shall have this deployment; the document's hash."""
@@ -85,6 +99,14 @@ class FakeControlPlane:
         self.documents[hash_] = data
         self._put(DesiredItem(kind=DEPLOYMENT_KIND, key=uid, version=self.version + 1, hash=hash_))
         return hash_
+
+    def want_log(self, request: str, deployment: str, container: str, lines: int = 100) -> None:
+        """Somebody asks for the end of a container's log."""
+        asked = LogRequestDocument(request=request, deployment=deployment, container=container, lines=lines)
+        data = canonical.encode(asked)
+        hash_ = hashlib.sha256(data).hexdigest()
+        self.documents[hash_] = data
+        self._put(DesiredItem(kind=LOGS_KIND, key=request, version=self.version + 1, hash=hash_))
 
     def remove(self, uid: str) -> None:
         """The device shall prove that it no longer has this deployment."""
@@ -150,6 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         elif self.path == f"{PREFIX}/secrets":
             self._secrets(msgspec.json.decode(body, type=SecretsRequest))
+        elif self.path == f"{PREFIX}/logs":
+            self._log(msgspec.json.decode(body, type=LogReply))
         else:
             self._report(msgspec.json.decode(body, type=Report))
 
@@ -192,6 +216,13 @@ class _Handler(BaseHTTPRequestHandler):
             SecretValue(name=name, key=key, value=known[name, key]) for name, key in asked if (name, key) in known
         ]
         self._answer(200, msgspec.json.encode(SecretsReply(values=values)))
+
+    def _log(self, reply: LogReply) -> None:
+        if self.control.refuse_logs_with:
+            self._problem(self.control.refuse_logs_with, "there is no such request")
+            return
+        self.control.logs.append(reply)
+        self._answer(202, b"{}")
 
     def _may_go_on(self) -> bool:
         if self.control.refuse_with:
