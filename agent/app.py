@@ -7,6 +7,7 @@ clock, runtime and workers and then call the steps by themselves.
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -17,7 +18,8 @@ from agent import facts
 from agent.clock import Clock, SystemClock
 from agent.config import Config
 from agent.control import ControlError, ControlPlane, Unauthorised
-from agent.desired import Desired
+from agent.desired import Assignment, Desired
+from agent.images import ImageStock
 from agent.ledger import Ledger
 from agent.logs import LogDesk, LogReader
 from agent.outbox import Outbox
@@ -25,6 +27,8 @@ from agent.reconcile.deployment import Tools
 from agent.reconcile.labels import Owner
 from agent.reconcile.plan import Settings
 from agent.reconcile.reconciler import Reconciler, ThreadWorkers, Workers
+from agent.reconcile.wanted import image_references
+from agent.registries import LoginSource
 from agent.runtime.base import Host, Runtime, RuntimeFailure
 from agent.secrets.cache import SecretCache
 from agent.secrets.keeper import SecretKeeper
@@ -62,6 +66,9 @@ class Agent:
         self.logs = LogDesk(LogReader(tools.runtime, tools.owner, self._without_secrets), workers)
         self._runtime = tools.runtime
         self._secrets = tools.secrets
+        self._stock = tools.stock
+        self._owner = tools.owner
+        self._workers = workers
         self._podman_version = ""
         self._last_contact_at = 0.0
         self._status_news: Status | None = None
@@ -78,6 +85,16 @@ class Agent:
         self._last_contact_at = self.clock.now()
         return changed
 
+    def wait(self, etag: str) -> bool:
+        """Whether something differs from ``etag``, as soon as it does; at the latest after a minute.
+
+        For a thread of its own: it shares no connection with the other steps.
+
+        Raises:
+            ControlError: also where the control plane does not serve waiting.
+        """
+        return self._where_to_wait.wait(etag)
+
     def reconcile(self, *, retry: bool = True, only: Collection[str] | None = None) -> None:
         """One pass. ``retry``: what failed is tried again; ``only``: these deployments (a second look)."""
         self._ask_version()
@@ -85,6 +102,8 @@ class Agent:
         if assignments is not None and only is None:
             self._look_after_secrets({assignment.uid for assignment in assignments if not assignment.remove})
         self.reconciler.run(assignments, retry=retry, only=only)
+        if assignments is not None and only is None and self._stock.is_due():
+            self._prune_images(assignments)
 
     def report(self) -> None:
         """Send a snapshot, or once more the one that was not acknowledged.
@@ -153,12 +172,24 @@ class Agent:
         title = self.desired.title(entry.uid)
         return DeploymentLine(entry.uid, title, entry.revision, entry.state, entry.since, entry.message)
 
+    @functools.cached_property
+    def _where_to_wait(self) -> ControlPlane:
+        return self.control.twin(self.config.server.wait_url)
+
     def _look_after_secrets(self, uids: Collection[str]) -> None:
         """Drop those of deployments that are no longer desired; do what ``refresh-secrets`` ordered (AGT-10)."""
         self._secrets.keep_only(uids)
         if self.store.is_refresh_ordered():
             self._secrets.expire()
             self.store.refresh_done()
+
+    def _prune_images(self, assignments: Collection[Assignment]) -> None:
+        """By a worker. With a definition that is not here it is not known what is still needed: then nothing goes."""
+        wanted = [assignment for assignment in assignments if not assignment.remove]
+        documents = [assignment.document for assignment in wanted if assignment.document]
+        if len(documents) == len(wanted):
+            references = {name for document in documents for name in image_references(document, self._owner)}
+            self._workers.submit("images", lambda: self._stock.prune(references), lambda: None)
 
     def _ask_version(self) -> None:
         """Here and not while reporting: a runtime that hangs must not hold up the heartbeat (AGT-12)."""
@@ -189,15 +220,20 @@ def build(
     store = Store(config.state_dir)
     identity = _identity(config, store)
     clock = clock or SystemClock()
-    default_runtime, default_host = _runtime(config, clock) if runtime is None or host is None else (runtime, host)
+    if runtime is None or host is None:
+        default_runtime, default_host = _runtime(config, clock)
+        runtime, host = runtime or default_runtime, host or default_host
     control = control or _control_plane(config, store.credential)
+    folder = Path(config.secrets.directory)
     tools = Tools(
-        runtime=runtime or default_runtime,
-        host=host or default_host,
+        runtime=runtime,
+        host=host,
         owner=Owner(identity.uid, store.device_key()),
         clock=clock,
         settings=Settings(config.agent.settle_seconds, config.agent.init_timeout_seconds),
-        secrets=SecretKeeper(Sources(Path(config.secrets.directory), control.secrets), SecretCache(store)),
+        secrets=SecretKeeper(Sources(folder, control.secrets), SecretCache(store)),
+        stock=ImageStock(runtime, store, clock, config.images.prune_after_seconds),
+        logins=LoginSource(config.registries, folder, control.secrets),
         pull_jitter_seconds=config.agent.pull_jitter_seconds,
         dice=dice or random.Random(),  # noqa: S311  (spreads load, hides nothing)
     )

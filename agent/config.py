@@ -35,7 +35,8 @@ class Server(Section, frozen=True):
     """``ca_file``: certificate authorities to trust instead of the system's; ``proxy``: an HTTP proxy on the way.
 
     With ``wait`` the agent lets the control plane tell it of changes at once, where the waiting entrance is served;
-    ``wait_url`` is needed only when it has another address than ``url``.
+    ``wait_url`` is needed only when it has another address than ``url``. It polls within ``wait_spread_seconds`` after
+    that, at random, because many are told at the same moment.
     """
 
     url: Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/[^\s]*)?$")]
@@ -43,6 +44,7 @@ class Server(Section, frozen=True):
     proxy: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+/?)?$")] = ""
     wait: bool = True
     wait_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+(/[^\s]*)?)?$")] = ""
+    wait_spread_seconds: Seconds = 1.0
 
 
 class Device(Section, frozen=True):

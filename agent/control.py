@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import re
 import ssl
@@ -29,11 +30,13 @@ from agent.wire.messages import (
 )
 
 TIMEOUT_SECONDS = (10.0, 30.0)  # to connect, between two bytes
+#: Below the minute after which proxies give up on a silent server.
+WAIT_SECONDS = 55
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 LONGEST_PAUSE_SECONDS = 3600.0
 _PATH = "/api/agent/v1"
 T = TypeVar("T", bound=msgspec.Struct)
-_OK, _CREATED, _ACCEPTED, _NOT_MODIFIED = 200, 201, 202, 304
+_OK, _CREATED, _ACCEPTED, _NO_CONTENT, _NOT_MODIFIED = 200, 201, 202, 204, 304
 _UNAUTHORISED = 401
 _TEMPORARY = (408, 425, 429)
 
@@ -93,6 +96,14 @@ class ControlPlane:
         self._verify = ca_file or None
         self._proxies = {"http": proxy, "https": proxy} if proxy else None
 
+    def twin(self, url: str = "") -> ControlPlane:
+        """The same with connections of its own, for another thread; at another address when one is given."""
+        twin = copy.copy(self)
+        twin._url = url.rstrip("/") or self._url
+        twin._session = requests.Session()
+        twin._session.headers.update(self._session.headers)
+        return twin
+
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Exchange a token for a credential (DEV-1).
 
@@ -114,6 +125,18 @@ class ControlPlane:
                 is_temporary=False,
             )
         return Polled(state, answer.etag)
+
+    def wait(self, etag: str) -> bool:
+        """Whether something differs from ``etag``, as soon as it does; False after :data:`WAIT_SECONDS` without.
+
+        Raises:
+            ControlError: also where waiting is not served.
+        """
+        patience = WAIT_SECONDS + TIMEOUT_SECONDS[1]
+        answer = self._call("GET", f"/wait?seconds={WAIT_SECONDS}", headers={"If-None-Match": etag}, patience=patience)
+        if answer.status not in (_NO_CONTENT, _NOT_MODIFIED):
+            raise ControlError(f"waiting was answered with {answer.status}", is_temporary=False)
+        return answer.status == _NO_CONTENT
 
     def document(self, hash_: str, type_: type[T]) -> tuple[bytes, T]:
         """A document with its canonical bytes, which are proven to have the hash.
@@ -150,6 +173,7 @@ class ControlPlane:
         body: msgspec.Struct | None = None,
         headers: dict[str, str] | None = None,
         signed: bool = True,
+        patience: float = TIMEOUT_SECONDS[1],
     ) -> _Answer:
         sent = {"Content-Type": "application/json", "Accept": "application/json", **(headers or {})}
         try:
@@ -162,7 +186,7 @@ class ControlPlane:
                     auth=_Bearer(self._credential() if signed else ""),
                     verify=self._verify,
                     proxies=self._proxies,
-                    timeout=TIMEOUT_SECONDS,
+                    timeout=(TIMEOUT_SECONDS[0], patience),
                     allow_redirects=False,
                     stream=True,
                 )
@@ -221,7 +245,7 @@ def _limited(response: requests.Response) -> bytes:
 
 def _checked(response: requests.Response, body: bytes) -> _Answer:
     status = response.status_code
-    if status in (_OK, _CREATED, _ACCEPTED, _NOT_MODIFIED):
+    if status in (_OK, _CREATED, _ACCEPTED, _NO_CONTENT, _NOT_MODIFIED):
         return _Answer(status, body, response.headers.get("ETag", ""))
     sentence = f"the control plane answered {status}{_detail(body)}"
     if status == _UNAUTHORISED:

@@ -55,13 +55,18 @@ class Desired:
     def state(self) -> DesiredState | None:
         return self._kept.state if self._kept else None
 
+    @property
+    def etag(self) -> str:
+        """The control plane's name for that state; empty when there is none."""
+        return self._kept.etag if self._kept else ""
+
     def poll(self, control: ControlPlane) -> bool:
         """Ask once; whether anything is to be done differently with a deployment now.
 
         Raises:
             ControlError: when the control plane could not be asked; what was known stays.
         """
-        polled = control.desired(self._kept.etag if self._kept else "")
+        polled = control.desired(self.etag)
         changed = polled is not None and self._accept(KeptDesired(polled.state, polled.etag))
         return self._fetch_documents(control) or changed
 

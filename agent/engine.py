@@ -1,4 +1,4 @@
-"""When the agent does what; the what is in :mod:`agent.app`. Owns intervals, jitter, back-off and the two threads."""
+"""When the agent does what; the what is in :mod:`agent.app`. Owns intervals, jitter, back-off and the threads."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import math
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent.app import Agent
+from agent.attempts import Attempts
 from agent.control import ControlError, Unauthorised
+from agent.waiting import Word
 
 JITTER = 0.1
-LONGEST_PAUSE_SECONDS = 300.0
-LONGEST_UNAUTHORISED_PAUSE_SECONDS = 1800.0
 #: At most this often reports go out because something changed.
 CHANGE_GAP_SECONDS = 0.2
 RECOVERY_SECONDS = 5.0
@@ -22,32 +21,11 @@ RECOVERY_SECONDS = 5.0
 logger = logging.getLogger("agent")
 
 
-@dataclass(slots=True)
-class Attempts:
-    """One kind of call: when it is due, and how it fares. Failures back off, each kind by itself (E6)."""
-
-    base_seconds: float
-    due: float = 0.0
-    failures: int = 0
-    error: ControlError | None = None
-
-    def succeeded(self, due: float) -> None:
-        self.failures, self.error, self.due = 0, None, due
-
-    def failed(self, error: ControlError, now: float, dice: random.Random) -> None:
-        """Later and later, each time between half of the pause and all of it."""
-        longest = LONGEST_UNAUTHORISED_PAUSE_SECONDS if isinstance(error, Unauthorised) else LONGEST_PAUSE_SECONDS
-        pause = min(self.base_seconds * 2.0 ** min(self.failures, 20), longest)
-        self.failures += 1
-        self.error = error
-        self.due = now + pause * dice.uniform(0.5, 1.0)
-
-
 class Engine:
-    """Two independent loops: one talks to the control plane, one works on containers (AGT-12).
+    """Independent loops: one talks to the control plane, one works on containers (AGT-12), one waits for word.
 
-    :meth:`network` and :meth:`local` do what is due and return the seconds until something is; a simulation calls
-    them itself, :meth:`run` calls them from two threads.
+    :meth:`network`, :meth:`local` and :meth:`waiting` do what is due and return the seconds until something is; a
+    simulation calls them itself, :meth:`run` calls them from a thread each.
     """
 
     def __init__(self, agent: Agent, dice: random.Random | None = None) -> None:
@@ -60,7 +38,8 @@ class Engine:
         self._answer = Attempts(self._timing.poll_seconds)
         self._next_pass = 0.0
         self._changed = threading.Event()
-        self._network_bell, self._local_bell = threading.Event(), threading.Event()
+        self._network_bell, self._local_bell, self._waiting_bell = (threading.Event() for _ in range(3))
+        self._word = Word(agent, self._dice, on_poll=self._network_bell.set, on_wait=self._waiting_bell.set)
         self._rejected_credential = ""
         agent.ledger.on_change = self._on_ledger_change
         agent.reconciler.on_due = self._local_bell.set
@@ -71,23 +50,25 @@ class Engine:
     def network(self) -> float:
         """Poll, report and answer as far as they are due; seconds until the next of them."""
         self._notice_new_credential()
-        if self._clock.monotonic() >= self._poll.due:
+        if self._clock.monotonic() >= self._poll_due():
             self._attempt(self._poll, self._do_poll)
         if self._clock.monotonic() >= self._report_due():
             self._attempt(self._report, self._do_report)
         if self._clock.monotonic() >= self._answer_due():
             self._attempt(self._answer, self._do_answer)
         error = self._poll.error or self._report.error
-        next_due = min(self._poll.due, self._report_due(), self._answer_due())
+        next_due = min(self._poll_due(), self._report_due(), self._answer_due())
         pause = max(0.0, next_due - self._clock.monotonic())
         self._agent.write_status(error, next_attempt_at=self._clock.now() + pause)
         return pause
 
     def _do_poll(self) -> float:
-        if self._agent.poll():
+        with self._word.heeded():
+            changed = self._agent.poll()
+        if changed:
             self._changed.set()
             self._local_bell.set()
-        return self._clock.monotonic() + self._jittered(self._timing.poll_seconds)
+        return self._clock.monotonic() + self._jittered(self._word.poll_pause(self._timing.poll_seconds))
 
     def _do_report(self) -> float:
         self._agent.report()
@@ -111,6 +92,11 @@ class Engine:
             if isinstance(error, Unauthorised):
                 self._rejected_credential = credential
 
+    def _poll_due(self) -> float:
+        """Soon when there is word, but never against a back-off or a pause that was asked for."""
+        is_troubled = any(attempts.failures for attempts in self._calls)
+        return self._poll.due if is_troubled else self._word.poll_due(self._poll.due)
+
     def _report_due(self) -> float:
         """After a failure when the back-off says; else at once with news, and at every heartbeat."""
         last = self._agent.outbox.last_sent()
@@ -131,6 +117,11 @@ class Engine:
             self._rejected_credential = ""
             for attempts in self._calls:
                 attempts.succeeded(due=0.0)
+            self._word.start_anew()
+
+    def waiting(self) -> float:
+        """Wait for word from the control plane, if that is due: up to a minute; seconds until the next time."""
+        return self._word.wait()
 
     # The containers ------------------------------------------------------------------------------------------------
 
@@ -153,18 +144,24 @@ class Engine:
     # Threads -------------------------------------------------------------------------------------------------------
 
     def run(self, stop: threading.Event) -> None:
-        """Both loops until ``stop`` is set and :meth:`wake` called. Containers are left as they are (AGT-11)."""
+        """All loops until ``stop`` is set and :meth:`wake` called. Containers are left as they are (AGT-11).
+
+        The one that waits is not waited for: its thread ends with the process.
+        """
         network = threading.Thread(
             target=self._loop, args=(self.network, self._network_bell, stop), name="network", daemon=True
         )
         network.start()
+        if self._agent.config.server.wait:
+            waiting = (self.waiting, self._waiting_bell, stop)
+            threading.Thread(target=self._loop, args=waiting, name="waiting", daemon=True).start()
         self._loop(self.local, self._local_bell, stop)
         network.join(RECOVERY_SECONDS)
 
     def wake(self) -> None:
-        """Let both loops look around now."""
-        self._network_bell.set()
-        self._local_bell.set()
+        """Let all loops look around now."""
+        for bell in (self._network_bell, self._local_bell, self._waiting_bell):
+            bell.set()
 
     def _loop(self, step: Callable[[], float], bell: threading.Event, stop: threading.Event) -> None:
         while not stop.is_set():

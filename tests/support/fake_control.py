@@ -24,6 +24,7 @@ from agent.wire.messages import (
     EnrolRequest,
     LogReply,
     LogRequestDocument,
+    RegistryLogin,
     Report,
     ReportReply,
     SecretsReply,
@@ -52,6 +53,8 @@ class FakeControlPlane:
     notices: list[str] = field(default_factory=list)
     #: What this device may have, by name and key; requests for it as they came.
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
+    #: User and password of registries that this device may fetch from.
+    logins: dict[str, tuple[str, str]] = field(default_factory=dict)
     secret_requests: list[SecretsRequest] = field(default_factory=list)
     #: Requests for secrets are answered with this status instead.
     refuse_secrets_with: int = 0
@@ -61,6 +64,8 @@ class FakeControlPlane:
     #: Every call is answered with this status (and ``retry_after``) instead.
     refuse_with: int = 0
     retry_after: str = ""
+    #: Who waits is answered, at once because the test's clock stands still.
+    serves_waiting: bool = False
     #: Reports are taken in, and the connection is closed without an answer.
     lose_replies: bool = False
 
@@ -90,6 +95,10 @@ class FakeControlPlane:
     @property
     def url(self) -> str:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def etag(self) -> str:
+        return f'"{self.epoch}.{self.version}"'
 
     def want(self, uid: str, score: PodmanV0, *, revision: int = 1, name: str = "analysis-api", **more: Any) -> str:
         """The device shall have this deployment; the document's hash."""
@@ -159,6 +168,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.removeprefix(PREFIX)
         if path == "/desired":
             self._desired()
+        elif path.startswith("/wait?") and self.control.serves_waiting:
+            self._answer(304 if self.headers.get("If-None-Match") == self.control.etag else 204, b"")
         elif path.startswith("/documents/") and path.rpartition("/")[2] in self.control.documents:
             self._answer(200, self.control.documents[path.rpartition("/")[2]])
         else:
@@ -185,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(201, msgspec.json.encode(reply))
 
     def _desired(self) -> None:
-        etag = f'"{self.control.epoch}.{self.control.version}"'
+        etag = self.control.etag
         if self.headers.get("If-None-Match") == etag:
             self._answer(304, b"", etag)
         else:
@@ -215,7 +226,12 @@ class _Handler(BaseHTTPRequestHandler):
         values = [
             SecretValue(name=name, key=key, value=known[name, key]) for name, key in asked if (name, key) in known
         ]
-        self._answer(200, msgspec.json.encode(SecretsReply(values=values)))
+        logins = [
+            RegistryLogin(registry=name, username=self.control.logins[name][0], password=self.control.logins[name][1])
+            for name in request.registries
+            if name in self.control.logins
+        ]
+        self._answer(200, msgspec.json.encode(SecretsReply(values=values, registries=logins)))
 
     def _log(self, reply: LogReply) -> None:
         if self.control.refuse_logs_with:
