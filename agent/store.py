@@ -113,9 +113,9 @@ class Store:
         if identity is None:
             identity = self._load("identity.copy.json", Identity, of_device=False)
         self._device_uid = identity.uid if identity else ""
-        durable.remove_leftovers(self.folder)
         return identity
 
+        durable.remove_leftovers(self.folder)
     def save_identity(self, identity: Identity, credential: str) -> None:
         """The credential first: an identity without one would look enrolled."""
         durable.write(self.folder / "credential", credential.encode(), mode=durable.PRIVATE)

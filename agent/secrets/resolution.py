@@ -33,10 +33,10 @@ class Resolution:
     def _shapes(self) -> Iterator[tuple[str, str]]:
         """A value as it is, line by line, and as a program quotes it."""
         for reference, value in self.values.items():
-            quoted = [json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)]
-            for shape in (value, *value.splitlines(), *quoted):
+            quoted = (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+            for shape in (value, *quoted, *(line.strip() for line in value.splitlines())):
                 if len(shape.strip()) >= SHORTEST_HIDDEN:
-                    yield shape.strip(), f"[secret {label(reference)}]"
+                    yield shape, f"[secret {label(reference)}]"
 
 
 #: For a deployment without secrets.

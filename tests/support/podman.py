@@ -31,6 +31,8 @@ IMAGES = {
     "talking": ["sh", "-c", "i=0; while test $i -lt 2000; do i=$((i+1)); echo line $i; done; echo the end; sleep 99"],
     # Fails until somebody puts a file into the volume at /data.
     "careful": ["sh", "-c", "echo looked; test -e /data/ready"],
+    # Prints what it should keep to itself.
+    "telling": ["sh", "-c", "printf 'no access with %s\\n' \"$DB_PASSWORD\"; exit 5"],
 }
 
 
@@ -50,6 +52,12 @@ class Containers:
 
 
 @contextlib.contextmanager
+    def environment(self, name: str) -> dict[str, str]:
+        """What the process of a container really got, from the kernel."""
+        pid = self.podman.cli("inspect", "--format", "{{.State.Pid}}", name).strip()
+        entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+        return dict(entry.split("=", 1) for entry in entries if entry)
+
 def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
     """A Podman without any image, beside a registry that has these of :data:`IMAGES`."""
     need("podman", "runc", "docker-registry", "busybox")

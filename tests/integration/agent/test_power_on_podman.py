@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from agent.runtime.base import State
+from agent.wire.manifest import SecretEnvVar, SecretRef
 from harness.waiting import wait_until
 from tests.integration.agent.conftest import RealEdge
 from tests.support.fake_control import score, service
@@ -42,15 +43,15 @@ def test_a_power_loss_during_the_init_is_not_its_completion(edge: RealEdge, own_
     assert edge.names() == {"migrate"}, "no service before the init has come to its end"
 
 
-@pytest.mark.clause("AGT-3", "AGT-7", "AGT-8")
+@pytest.mark.clause("AGT-3", "AGT-7", "AGT-8", "AGT-10")
 @pytest.mark.case("P2")
 def test_after_a_power_loss_services_start_again_and_a_completed_init_does_not(
     edge: RealEdge, own_containers: Containers
 ):
-    edge.bring(
-        "u1",
-        score(service("api", own_containers.image("service")), init=service("migrate", own_containers.image("done"))),
-    )
+    needs = [SecretEnvVar("PASSWORD", SecretRef("db", "password"))]
+    edge.control.secrets["db", "password"] = "hunter2"
+    api = service("api", own_containers.image("service"), secret_env=needs)
+    edge.bring("u1", score(api, init=service("migrate", own_containers.image("done"))))
     marker, before = edge.container("migrate"), edge.container("api")
     own_containers.podman.lose_power()
     own_containers.podman.start()
@@ -60,6 +61,10 @@ def test_after_a_power_loss_services_start_again_and_a_completed_init_does_not(
     assert edge.container("migrate") == marker
     assert edge.container("api").state is State.RUNNING
     assert edge.container("api").id == before.id
+    edge.runtime.remove(before.id)
+    edge.agent.reconcile()
+    assert own_containers.environment("api")["PASSWORD"] == "hunter2", "made anew, with what was kept"
+    assert edge.container("migrate") == marker
     edge.control.refuse_with = 0
     edge.work_until("u1", "converged")
 

@@ -10,6 +10,7 @@ from agent.cli import main
 from agent.runtime.base import ContainerSpec, RuntimeFailure, State
 from agent.runtime.simulated import SimulatedRuntime
 from agent.secrets.cache import SecretCache
+from agent.secrets.resolution import Resolution
 from agent.wire.manifest import PodmanService, SecretEnvVar, SecretRef
 from agent.wire.messages import DeploymentState, SecretsRequest
 from tests.support.devices import Edge, ManualClock
@@ -64,6 +65,11 @@ def api(edge: Edge, control: FakeControlPlane) -> str:
     return "u1"
 
 
+def asked(control: FakeControlPlane) -> list[SecretsRequest]:
+    """Without what is asked for pulling images."""
+    return [request for request in control.secret_requests if request.references]
+
+
 def ids(edge: Edge) -> dict[str, str]:
     return {container.name: container.id for container in edge.runtime.containers()}
 
@@ -83,7 +89,7 @@ def again(control: FakeControlPlane, revision: int = 2) -> None:
 
 def test_a_value_reaches_the_container_exactly(edge: Edge, control: FakeControlPlane, runtime: Watched, api: str):
     assert runtime.env("api") == {"DB_PASSWORD": VALUE}
-    assert control.secret_requests[0] == SecretsRequest(deployment=api, references=[PASSWORD])
+    assert asked(control)[0] == SecretsRequest(deployment=api, references=[PASSWORD])
 
 
 def test_a_file_on_the_device_wins_and_asks_nobody(edge: Edge, control: FakeControlPlane, runtime: Watched):
@@ -92,7 +98,7 @@ def test_a_file_on_the_device_wins_and_asks_nobody(edge: Edge, control: FakeCont
     control.want("u1", score(needy()))
     edge.go()
     assert runtime.env("api") == {"DB_PASSWORD": "the device's own"}
-    assert control.secret_requests == []
+    assert asked(control) == []
 
 
 def test_only_what_is_no_file_is_asked_for(edge: Edge, control: FakeControlPlane, runtime: Watched):
@@ -101,20 +107,20 @@ def test_only_what_is_no_file_is_asked_for(edge: Edge, control: FakeControlPlane
     control.want("u1", score(needy(A=PASSWORD, B=TOKEN, C=TOKEN)))
     edge.go()
     assert runtime.env("api") == {"A": "local", "B": "remote", "C": "remote"}
-    assert [request.references for request in control.secret_requests][:1] == [[TOKEN]]
+    assert [request.references for request in asked(control)] == [[TOKEN]]
 
 
 # When they are resolved ----------------------------------------------------------------------------------------------
 
 
 def test_a_pass_over_unchanged_containers_asks_nobody(edge: Edge, control: FakeControlPlane, api: str):
-    before, asked = ids(edge), len(control.secret_requests)
+    before, times = ids(edge), len(asked(control))
     control.secrets["db", "password"] = "changed meanwhile"
     for _ in range(3):
         edge.go()
     edge.boot()
     edge.go()
-    assert (ids(edge), len(control.secret_requests)) == (before, asked), "not watched, not even at the agent's start"
+    assert (ids(edge), len(asked(control))) == (before, times), "not watched, not even at the agent's start"
     assert control.says(api, "converged")
 
 
@@ -153,10 +159,10 @@ def test_an_order_at_the_device_resolves_anew_without_a_restart_of_the_agent(
     edge.agent.store.order_refresh()
     edge.go()
     assert runtime.env("api") == {"DB_PASSWORD": "rotated"}
-    asked = len(control.secret_requests)
+    times = len(asked(control))
     edge.settle()
     edge.go()
-    assert len(control.secret_requests) == asked, "once"
+    assert len(asked(control)) == times, "once"
 
 
 def test_an_order_outlives_an_agent_that_is_killed_over_it(
@@ -360,3 +366,24 @@ def test_a_deployment_without_secrets_has_the_hashes_it_always_had(edge: Edge, c
     hashes = {c.name: [v for k, v in c.labels.items() if k.endswith("-hash")] for c in edge.runtime.containers()}
     assert hashes == {"api": [owner.keyed_hash(API)], "migrate": [owner.keyed_hash(score(API, init=MIGRATE))]}
     assert not (edge.state / "secrets.key").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "shown"),
+    [
+        ("hunter2", "with hunter2, again hunter2", "with [secret db/password], again [secret db/password]"),
+        ("two\nlines here", "lines here: 3", "[secret db/password]: 3"),
+        ('a "quoted"\tone', 'error: "a \\"quoted\\"\\tone"', 'error: "[secret db/password]"'),
+        ("größer", 'error: "gr\\u00f6\\u00dfer"', 'error: "[secret db/password]"'),
+        ("123", "exit code 123", "exit code 123"),
+        ("", "nothing", "nothing"),
+    ],
+)
+def test_values_are_found_in_the_shapes_that_programs_print(value: str, text: str, shown: str):
+    assert Resolution({PASSWORD: value}).hidden_in(text) == shown
+
+
+def test_of_two_values_that_overlap_the_longer_one_is_hidden_whole():
+    both = Resolution({PASSWORD: "hunter", TOKEN: "hunter-and-more"})
+    assert both.hidden_in("hunter-and-more") == "[secret mail/token]"
+    assert "hunter" not in repr(both)
