@@ -12,7 +12,7 @@ from fleet.ctl.client import Client, segment
 
 DEFAULT_NAMESPACE = "default"
 
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the deployment.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the object.")]
 
 
 @dataclass(slots=True)
@@ -33,6 +33,12 @@ def deployment_path(name: str, namespace: str) -> str:
     """The address of a deployment; ``namespace/name`` is taken too."""
     namespace, name = _parts(name, namespace)
     return f"namespaces/{segment(namespace)}/deployments/{segment(name)}/"
+
+
+def secret_path(name: str, namespace: str) -> str:
+    """The address of a secret; ``namespace/name`` is taken too."""
+    namespace, name = _parts(name, namespace)
+    return f"namespaces/{segment(namespace)}/secrets/{segment(name)}/"
 
 
 def full_name(name: str, namespace: str) -> str:

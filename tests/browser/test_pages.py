@@ -91,6 +91,7 @@ PAGES: dict[str, tuple[str, bool]] = {
     "rollout": ("rollouts_deployment_change", True),
     "editor": ("rollouts_deployment_edit", True),
     "confirmation": ("rollouts_deployment_end", True),
+    "new secret": ("vault_secret_add", False),
 }
 
 

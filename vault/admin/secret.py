@@ -81,6 +81,16 @@ class SecretAdmin(ServiceAdmin):
             form=KeyForm,
         ),
         Operation(
+            name="registry",
+            label="Registry",
+            icon="inventory_2",
+            permission=CHANGE,
+            question="Is {} the login for an image registry?",
+            run=_registry,
+            consequences=lambda _: ["It needs the keys username and password. Its deployments' devices pull with it."],
+            form=RegistryForm,
+        ),
+        Operation(
             name="remove-key",
             label="Remove a key",
             icon="key_off",
@@ -91,16 +101,6 @@ class SecretAdmin(ServiceAdmin):
             offered=lambda secret: len(secret.entries.all()) > 1,
             form=KeyChoiceForm,
             danger=True,
-        ),
-        Operation(
-            name="registry",
-            label="Registry",
-            icon="inventory_2",
-            permission=CHANGE,
-            question="Is {} the login for an image registry?",
-            run=_registry,
-            consequences=lambda _: ["It needs the keys username and password. Its deployments' devices pull with it."],
-            form=RegistryForm,
         ),
         Operation(
             name="remove",
