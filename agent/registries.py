@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from agent.config import Registry
 from agent.control import ControlError
-from agent.runtime.base import ImageUnavailable, Login
+from agent.images import ImageStock
+from agent.runtime.base import Image, ImageUnavailable, Login, LoginRefused, Runtime
 from agent.secrets import directory
 from agent.secrets.problems import SecretProblem
 from agent.wire.images import registry_of
 from agent.wire.messages import SecretsReply, SecretsRequest
+
+T = TypeVar("T")
 
 _DOCKER_HUB = "docker.io"
 _NAMES_OF_DOCKER_HUB = ("index.docker.io", "registry-1.docker.io")
@@ -95,6 +99,33 @@ class Logins:
             )
         place = f'[registries."{registry}"]' if self._source.is_configured(registry) else "the control plane"
         return f"{registry} does not let user {login.username!r} of {place} have it; correct the password or the rights"
+
+
+class ImageSupply:
+    """The images of one deployment, asked for and fetched with the logins that they need."""
+
+    def __init__(self, runtime: Runtime, stock: ImageStock, logins: Logins) -> None:
+        self._runtime = runtime
+        self._stock = stock
+        self._logins = logins
+
+    def image(self, reference: str) -> Image | None:
+        """The image that is here already; see :meth:`agent.runtime.base.Runtime.image`."""
+        return self._runtime.image(reference)
+
+    def probe(self, reference: str) -> None:
+        """Raises :class:`ImageUnavailable` with the registry's own words and what to do."""
+        self._with_login(reference, self._runtime.probe)
+
+    def pull(self, reference: str) -> Image:
+        """Raises :class:`ImageUnavailable` with the registry's own words and what to do."""
+        return self._with_login(reference, self._stock.pull)
+
+    def _with_login(self, reference: str, call: Callable[[str, Login | None], T]) -> T:
+        try:
+            return call(reference, self._logins.of(reference))
+        except LoginRefused as error:
+            raise LoginRefused(f"{error}; {self._logins.refused(reference)}") from None
 
 
 def _usual(registry: str) -> str:

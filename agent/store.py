@@ -66,6 +66,19 @@ class _KeptBox(msgspec.Struct, frozen=True):
     box: bytes
 
 
+class KeptImage(msgspec.Struct, frozen=True):
+    """An image that the agent fetched: the names it got by that, and for how long nothing has used it, if so."""
+
+    names: list[str]
+    unused_seconds: float | None = None
+
+
+class KeptImages(msgspec.Struct, frozen=True):
+    """By image id."""
+
+    images: dict[str, KeptImage] = {}
+
+
 class _Envelope(msgspec.Struct, frozen=True):
     """Says what a file is before it is believed; the digest notices a torn one that is still JSON."""
 
@@ -103,6 +116,7 @@ class Store:
         except OSError:
             file.close()
             raise StoreBusy(f"another fleet-agent works with {self.folder}; stop it first") from None
+        durable.remove_leftovers(self.folder)
         return file
 
     # Enrolment -----------------------------------------------------------------------------------------------------
@@ -115,7 +129,6 @@ class Store:
         self._device_uid = identity.uid if identity else ""
         return identity
 
-        durable.remove_leftovers(self.folder)
     def save_identity(self, identity: Identity, credential: str) -> None:
         """The credential first: an identity without one would look enrolled."""
         durable.write(self.folder / "credential", credential.encode(), mode=durable.PRIVATE)
@@ -201,7 +214,7 @@ class Store:
         self._save(_SECRET_BOX, _KeptBox(box))
 
     def forget_secret_box(self) -> None:
-        (self.folder / _SECRET_BOX).unlink(missing_ok=True)
+        self._unlink(self.folder / _SECRET_BOX)
 
     def refuse_secret_box(self, complaint: str) -> None:
         """The file is whole, but what is in it cannot be used."""
@@ -215,15 +228,21 @@ class Store:
         return (self.folder / _REFRESH).exists()
 
     def refresh_done(self) -> None:
-        (self.folder / _REFRESH).unlink(missing_ok=True)
+        self._unlink(self.folder / _REFRESH)
 
-    # Reports and status --------------------------------------------------------------------------------------------
+    # Reports, images and status ------------------------------------------------------------------------------------
 
     def reports(self) -> KeptReports:
         return self._load("reports.json", KeptReports) or KeptReports()
 
     def save_reports(self, kept: KeptReports) -> None:
         self._save("reports.json", kept)
+
+    def images(self) -> dict[str, KeptImage]:
+        return (self._load("images.json", KeptImages) or KeptImages()).images
+
+    def save_images(self, images: dict[str, KeptImage]) -> None:
+        self._save("images.json", KeptImages(images))
 
     def save_status(self, status: msgspec.Struct) -> None:
         durable.write(self.folder / "status.json", msgspec.json.encode(status), sync=False)
@@ -250,6 +269,13 @@ class Store:
             self.unsaved(path, error)
         else:
             self.solved(STATE_NOT_SAVED)
+
+    def _unlink(self, path: Path) -> None:
+        """A disk that can't be written must not end a pass."""
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self.unsaved(path, error)
 
     def unsaved(self, path: Path, error: OSError) -> None:
         """Report a file that could not be written."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.clock import Clock
+from agent.images import ImageStock
 from agent.reconcile import labels
 from agent.reconcile.apply import StepFailure, apply
 from agent.reconcile.labels import Owner
@@ -26,6 +27,7 @@ from agent.reconcile.plan import (
 )
 from agent.reconcile.preflight import ImageFetcher, Readiness, Surroundings, local_problems
 from agent.reconcile.wanted import Wanted, resolve
+from agent.registries import ImageSupply, Logins, LoginSource
 from agent.runtime.base import Container, Host, Runtime, RuntimeFailure, State
 from agent.secrets.keeper import SecretKeeper
 from agent.secrets.resolution import Resolution
@@ -48,6 +50,8 @@ class Tools:
     clock: Clock
     settings: Settings
     secrets: SecretKeeper
+    stock: ImageStock
+    logins: LoginSource
     pull_jitter_seconds: float
     dice: random.Random
 
@@ -62,7 +66,10 @@ class DeploymentWork:
         self._digests: dict[str, tuple[str, ...]] = {}
         self._proven: set[tuple[str, float]] = set()
         self._fetcher = ImageFetcher(
-            tools.runtime, tools.clock, jitter_seconds=tools.pull_jitter_seconds, dice=tools.dice
+            ImageSupply(tools.runtime, tools.stock, Logins(uid, tools.logins)),
+            tools.clock,
+            jitter_seconds=tools.pull_jitter_seconds,
+            dice=tools.dice,
         )
 
     def reconcile(

@@ -11,7 +11,8 @@ from agent.reconcile import labels
 from agent.reconcile.labels import Owner
 from agent.reconcile.memory import Memory, Pull
 from agent.reconcile.wanted import Wanted, WantedContainer
-from agent.runtime.base import Container, Host, ImageUnavailable, Listener, Runtime, State
+from agent.registries import ImageSupply
+from agent.runtime.base import Container, Host, ImageUnavailable, Listener, State
 from agent.wire.ports import PortMapping
 from agent.wording import utc
 
@@ -104,8 +105,8 @@ def _paths(container: WantedContainer, host: Host) -> Iterator[str]:
 class ImageFetcher:
     """Has the images that are to come; pulls are jittered, and repeated with growing pauses (R8)."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, *, jitter_seconds: float, dice: random.Random) -> None:
-        self._runtime = runtime
+    def __init__(self, supply: ImageSupply, clock: Clock, *, jitter_seconds: float, dice: random.Random) -> None:
+        self._supply = supply
         self._clock = clock
         self._jitter_seconds = jitter_seconds
         self._dice = dice
@@ -128,7 +129,7 @@ class ImageFetcher:
         return self._readiness(found, memory, waits)
 
     def _is_here(self, image: str, digest: str) -> bool:
-        local = self._runtime.image(image)
+        local = self._supply.image(image)
         return local is not None and (not digest or digest in local.digests)
 
     def _attempt(self, image: str, digest: str, memory: Memory, *, only_ask: bool) -> tuple[Pull | None, Memory]:
@@ -147,9 +148,9 @@ class ImageFetcher:
 
     def _fetch(self, image: str, digest: str, *, only_ask: bool) -> None:
         if only_ask:
-            self._runtime.probe(image)
+            self._supply.probe(image)
             return
-        pulled = self._runtime.pull(image)
+        pulled = self._supply.pull(image)
         if digest and digest not in pulled.digests:
             found = ", ".join(pulled.digests) or "none"
             raise ImageUnavailable(f"image {image}: the registry gave digest {found}; wanted {digest}")

@@ -82,6 +82,12 @@ def resolve(document: DeploymentDocument, owner: Owner, secrets: Resolution = NO
     )
 
 
+def image_references(document: DeploymentDocument, owner: Owner) -> set[str]:
+    """Every reference by which the document's images may be here: as they are written, and as they are pinned."""
+    written = {container.image for container in containers(document.score)}
+    return written | {container.spec.image for container in resolve(document, owner).containers}
+
+
 def _score_hash(score: PodmanV0, owner: Owner, values: Mapping[SecretRef, str]) -> str:
     """Of all fields and all values: any change runs the init container again (AGT-3)."""
     needed = references(score)

@@ -10,7 +10,7 @@ from agent.app import enrol
 from agent.control import ControlError, Unauthorised
 from agent.reconcile import labels
 from agent.reconcile.labels import Owner
-from agent.runtime.base import ContainerSpec, Listener, State
+from agent.runtime.base import ContainerSpec, Listener, Login, State
 from agent.runtime.simulated import SimulatedHost, SimulatedRuntime
 from agent.wire.manifest import Volume
 from agent.wire.messages import DeploymentState
@@ -125,9 +125,9 @@ class CountingRuntime(SimulatedRuntime):
         self.pulls: list[float] = []
         self._moment = clock
 
-    def pull(self, reference: str):
+    def pull(self, reference: str, login: Login | None = None):
         self.pulls.append(self._moment.now())
-        return super().pull(reference)
+        return super().pull(reference, login)
 
 
 # Hashes --------------------------------------------------------------------------------------------------------------
