@@ -50,14 +50,14 @@ class Containers:
     def image(self, name: str) -> str:
         return f"{self.registry.address}/{name}@{self.digests[name]}"
 
-
-@contextlib.contextmanager
     def environment(self, name: str) -> dict[str, str]:
         """What the process of a container really got, from the kernel."""
         pid = self.podman.cli("inspect", "--format", "{{.State.Pid}}", name).strip()
         entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
         return dict(entry.split("=", 1) for entry in entries if entry)
 
+
+@contextlib.contextmanager
 def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
     """A Podman without any image, beside a registry that has these of :data:`IMAGES`."""
     need("podman", "runc", "docker-registry", "busybox")
