@@ -6,6 +6,7 @@ A poll is one indexed read and no write; a report is one read and one INSERT, ac
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
@@ -68,17 +69,20 @@ def report(request: HttpRequest) -> HttpResponse:
     """Put a report into the inbox; the answer says that it is committed."""
     sender = (
         Credential.objects.filter(token_hash=token_hash(request))
-        .values_list("device_id", "device__heartbeat__sequence", inbox_unread())
+        .values_list("device_id", "device__heartbeat__sequence", "device__desiredhead__epoch", inbox_unread())
         .first()
     )
     if sender is None:
         raise unknown_credential()
-    device_id, taken_in, unread = sender
+    device_id, taken_in, epoch, unread = sender
     if unread is not None and unread >= MAX_UNREAD:
         raise Busy(f"{unread} reports wait to be read; keep yours and send it later (are workers running?)")
     told = body_of(request, messages.Report, messages.MAX_REPORT_BYTES)
     portrait = SelfPortrait(facts=told.facts, problems=told.problems)
-    parts = {DEPLOYMENTS_KIND: told.deployments, FACTS_KIND: portrait}
+    parts: dict[str, Any] = {FACTS_KIND: portrait}
+    if told.epoch >= (epoch or 1):
+        # Else it speaks of revisions from before a restore, whose numbers are others' by now (AGT-9).
+        parts[DEPLOYMENTS_KIND] = told.deployments
     try:
         inbox_put(device_id=device_id, sequence=told.sequence, parts=parts)
     except IntegrityError:  # the device was forgotten after the first read

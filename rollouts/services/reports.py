@@ -134,14 +134,18 @@ def _differs(row: Observation, said: Observation) -> bool:
 
 
 def _said(snapshots: Iterable[Snapshot]) -> dict[Key, Observation]:
-    """Observations as reported, of deployments that exist: a device may still speak of one that is gone."""
+    """Observations as reported, of deployments and revisions that exist.
+
+    A device may still speak of a deployment that is gone. One that speaks of a revision to come is wrong: taken for
+    true, it would be proof of that revision in the moment that it is made (DEP-11).
+    """
     reported = {uid for snapshot in snapshots for uid in snapshot.reports}
-    existing = set(Deployment.objects.filter(uid__in=reported).values_list("uid", flat=True))
+    newest = dict(Deployment.objects.filter(uid__in=reported).values_list("uid", "generation"))
     return {
         (snapshot.device_id, uid): _observation(snapshot, uid, report)
         for snapshot in snapshots
         for uid, report in snapshot.reports.items()
-        if uid in existing
+        if report.revision <= newest.get(uid, -1)
     }
 
 
