@@ -161,8 +161,7 @@ class Agent:
         )
 
     def _without_secrets(self, uid: str, text: str) -> str:
-        document = self.desired.document(uid)
-        return text if document is None else self._secrets.known(document).hidden_in(text)
+        return self._secrets.kept(uid).hidden_in(text)
 
     def _complain(self, problem: Problem) -> None:
         """Of the store: every file that was set aside is said, of those that cannot be written the last."""

@@ -41,6 +41,11 @@ class SecretKeeper:
             return self._resolve(document, needed)
         return Resolution({reference: kept[reference] for reference in needed}, is_fresh=False)
 
+    def kept(self, uid: str) -> Resolution:
+        """What was resolved last for a deployment, whichever revision that was; asks no source."""
+        with self._lock:
+            return Resolution(_values(self._loaded().get(uid)), is_fresh=False)
+
     def anew(self, document: DeploymentDocument) -> Resolution:
         """The values as the sources have them now; a source that cannot be asked is replaced by what is kept."""
         needed = references(document.score)
