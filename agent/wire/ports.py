@@ -94,6 +94,7 @@ def _address(text: str | None) -> str:
         return ""
     bare = text.strip("[]")
     try:
-        return str(ipaddress.ip_address(bare))
+        address = ipaddress.ip_address(bare)
+        return str(getattr(address, "ipv4_mapped", None) or address)  # two ways to write the same socket
     except ValueError:
         raise ValueError(f"has host address {bare!r}; allowed: an IPv4 address, or IPv6 in brackets") from None

@@ -6,6 +6,7 @@ every fault at once (DEP-2). A fault never quotes the value of an ``env``.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -106,12 +107,17 @@ def _volumes(container: PodmanService, path: str) -> Iterator[Fault]:
     seen: dict[str, int] = {}
     for index, volume in enumerate(container.volumes):
         here = f"{path}.volumes[{index}].container_path"
-        target = volume.container_path.rstrip("/")
-        if not target:
+        target = _place(volume.container_path)
+        if target == "/":
             yield Fault(here, "is the root of the container; allowed: a path below /")
         elif target in seen:
             yield Fault(here, f"{volume.container_path!r} is mounted by volumes[{seen[target]}] already")
         seen.setdefault(target, index)
+
+
+def _place(path: str) -> str:
+    """Where Podman mounts it: ``.`` segments, doubled slashes and those at the end mean nothing."""
+    return "/" + posixpath.normpath(path).lstrip("/")
 
 
 def _init(score: PodmanV0, path: str) -> Iterator[Fault]:
