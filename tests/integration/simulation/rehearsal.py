@@ -1,0 +1,101 @@
+"""A simulated fleet and its control plane in one thread, on one clock that the test moves: an hour is seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from agent.config import Timing
+from devices.models import Device
+from devices.services import device_set_canary, drain_facts, sweep_connectivity
+from fleet.core import door
+from rollouts import selectors, services
+from rollouts.models import Deployment, Revision
+from simulation import enlisting
+from simulation.cast import Knobs
+from simulation.device import SimulatedDevice
+from simulation.fleet import Script, SimulatedFleet
+from tests.support import in_process
+from tests.support.devices import ManualClock
+
+GROUP = "lab"
+POLL_SECONDS, HEARTBEAT_SECONDS, SETTLE_SECONDS = 20.0, 60.0, 10.0
+#: How often workers look, and how far the clock is moved between two looks.
+LOOK_SECONDS = 5.0
+
+
+class Rehearsal:
+    """``fleet`` is enrolled and has reported once."""
+
+    def __init__(self, folder: Path, devices: int, knobs: Knobs, *, seed: int = 1) -> None:
+        self.clock = ManualClock()
+        timing = Timing(poll_seconds=POLL_SECONDS, heartbeat_seconds=HEARTBEAT_SECONDS, settle_seconds=SETTLE_SECONDS)
+        script = Script(devices, in_process.URL, folder, knobs=knobs, timing=timing, seed=seed, threads=1)
+        self.fleet = SimulatedFleet(script, clock=self.clock, sleep=self.clock.forward, session=in_process.session())
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.now(), UTC)
+
+    def begin(self) -> None:
+        """Enrol everybody, and let everybody who can call for the first time."""
+        with enlisting.admitted(self.fleet.script.names(), group=GROUP) as token:
+            for device in self.fleet.devices:
+                device.enrol(token)
+        self.fleet.schedule()
+        self.pass_time(POLL_SECONDS)
+
+    def pass_time(self, seconds: float) -> None:
+        """Devices and workers go on for so long."""
+        end = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < end:
+            self.clock.forward(LOOK_SECONDS)
+            self.fleet.do_due()
+            self._work()
+
+    def until(self, condition: Callable[[], bool], *, within: float) -> None:
+        """Go on until something holds."""
+        end = self.clock.monotonic() + within
+        while not condition():
+            assert self.clock.monotonic() < end, "it did not come about in time"
+            self.pass_time(LOOK_SECONDS)
+
+    def _work(self) -> None:
+        drain_facts()
+        while services.drain_deployments(limit=500):
+            pass
+        sweep_connectivity()
+        services.sweep()
+
+    # People --------------------------------------------------------------------------------------------------------
+
+    def apply(self, image: str = "registry.example.com/api:1.0") -> Deployment:
+        """A deployment for every simulated device."""
+        manifest = {
+            "apiVersion": "fleet.nationtech.io/v1alpha1",
+            "kind": "Deployment",
+            "metadata": {"name": "api"},
+            "spec": {
+                "allowedGroups": [GROUP],
+                "targetSelector": {"matchLabels": enlisting.MARK},
+                "score": {"type": "PodmanV0", "data": {"services": [{"name": "api", "image": image}]}},
+            },
+        }
+        (admitted,) = door.admit(yaml.safe_dump(manifest))
+        deployment = services.deployment_apply(manifest=admitted, actor=None).deployment
+        assert deployment is not None
+        return deployment
+
+    def make_canary(self, device: SimulatedDevice) -> None:
+        device_set_canary(device=Device.objects.get(name=device.name), canary=True, actor=None)
+
+    def revision(self, deployment: Deployment) -> Revision:
+        return selectors.current_revision(Deployment.objects.get(pk=deployment.pk))
+
+    def states(self, deployment: Deployment) -> dict[str, str]:
+        return dict(self.revision(deployment).targets.values_list("device_name", "state"))
+
+    def some(self, condition: Callable[[SimulatedDevice], bool]) -> list[SimulatedDevice]:
+        return [device for device in self.fleet.devices if condition(device)]
