@@ -10,7 +10,7 @@ from agent.app import Agent, build, enrol
 from agent.config import Config, parse
 from agent.engine import Engine
 from agent.reconcile.reconciler import InlineWorkers, Workers
-from agent.runtime.base import Host, Runtime
+from agent.runtime.base import ContainerSpec, Host, Runtime
 from agent.runtime.simulated import SimulatedHost, SimulatedRuntime
 from tests.support.fake_control import FakeControlPlane
 
@@ -29,6 +29,23 @@ class ManualClock:
 
     def forward(self, seconds: float) -> None:
         self._now += seconds
+
+
+class Watched(SimulatedRuntime):
+    """Remembers with what containers were created."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.clock = clock
+        self.created: list[ContainerSpec] = []
+
+    def create(self, spec: ContainerSpec) -> str:
+        self.created.append(spec)
+        return super().create(spec)
+
+    def env(self, name: str) -> dict[str, str]:
+        """Of the newest container of this name."""
+        return dict(next(spec.env for spec in reversed(self.created) if spec.name == name))
 
 
 class Edge:

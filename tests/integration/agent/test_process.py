@@ -14,6 +14,7 @@ import pytest
 
 from agent.runtime.base import State
 from agent.runtime.podman import PodmanRuntime
+from agent.wire.manifest import SecretEnvVar, SecretRef
 from harness.waiting import wait_until
 from tests.support.fake_control import FakeControlPlane, score, service
 from tests.support.podman import Containers
@@ -97,8 +98,11 @@ def test_stopping_or_killing_the_agent_touches_no_container(
 
 @pytest.mark.clause("AGT-14")
 def test_ten_deployments_at_rest_are_light(agent: AgentProcess, control: FakeControlPlane, containers: Containers):
+    control.secrets["db", "password"] = "hunter2"  # what encrypts the cache of values is weighed, too
+    needs = [SecretEnvVar("DB_PASSWORD", SecretRef("db", "password"))]
     for number in range(10):
-        control.want(f"u{number}", score(service(f"api-{number}", containers.image("service"))), name=f"app-{number}")
+        api = service(f"api-{number}", containers.image("service"), secret_env=needs)
+        control.want(f"u{number}", score(api), name=f"app-{number}")
     agent.start()
 
     def all_converged() -> bool:

@@ -13,7 +13,7 @@ from agent.secrets.cache import SecretCache
 from agent.secrets.resolution import Resolution
 from agent.wire.manifest import PodmanService, SecretEnvVar, SecretRef
 from agent.wire.messages import DeploymentState, SecretsRequest
-from tests.support.devices import Edge, ManualClock
+from tests.support.devices import Edge, ManualClock, Watched
 from tests.support.fake_control import FakeControlPlane, score, service
 from tests.unit.agent.kit import API, MIGRATE, faults, names
 
@@ -28,22 +28,6 @@ def needy(name: str = "api", **variables: SecretRef) -> PodmanService:
     return service(name, f"r.example/{name}:1", secret_env=[SecretEnvVar(*item) for item in wanted.items()])
 
 
-class Watched(SimulatedRuntime):
-    """Remembers with what containers were created."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(clock=clock)
-        self.created: list[ContainerSpec] = []
-
-    def create(self, spec: ContainerSpec) -> str:
-        self.created.append(spec)
-        return super().create(spec)
-
-    def env(self, name: str) -> dict[str, str]:
-        """Of the newest container of this name."""
-        return dict(next(spec.env for spec in reversed(self.created) if spec.name == name))
-
-
 @pytest.fixture
 def runtime() -> Watched:
     return Watched(ManualClock())
@@ -51,7 +35,7 @@ def runtime() -> Watched:
 
 @pytest.fixture
 def edge(tmp_path: Path, control: FakeControlPlane, runtime: Watched) -> Edge:
-    return Edge(tmp_path / "state", control, runtime=runtime, clock=runtime._clock)  # type: ignore[arg-type]
+    return Edge(tmp_path / "state", control, runtime=runtime, clock=runtime.clock)
 
 
 @pytest.fixture
