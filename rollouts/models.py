@@ -107,6 +107,7 @@ class Revision(ConcurrentTransitionMixin, models.Model):
     document = models.ForeignKey(
         "devices.DesiredDocument", on_delete=models.PROTECT, help_text="What released devices are told."
     )
+    pins = models.JSONField(default=dict, help_text="What tags stand for, see rollouts.images (DEP-18).")
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=150, blank=True)
     frozen_at = models.DateTimeField(null=True)

@@ -11,6 +11,7 @@ from fleet.core.conditions import set_condition
 from fleet.targeting import wording
 from fleet.targeting.policy import Tally, Verdict, gate_is_open, verdict
 from fleet.targeting.wording import Blocker
+from rollouts.images import Standing
 
 Conditions = list[dict[str, Any]]
 
@@ -121,6 +122,30 @@ def latecomer_conditions(
     else:
         stamp.set("Latecomers", False, "None", "")
     return stamp.conditions
+
+
+def image_conditions(
+    existing: Conditions, tags: Sequence[Standing], *, converged: int, now: datetime, generation: int
+) -> Conditions:
+    """Says what the tags of a revision stand for (DEP-18); nothing of a revision that names digests only."""
+    if not tags:
+        return existing
+    stamp = _Stamp(existing, now, generation)
+    is_open = [each for each in tags if not each.digest]
+    words = wording.names([_stands_for(each) for each in tags])
+    if not is_open:
+        stamp.set("ImagesResolved", True, "Resolved", words)
+    elif converged:
+        stamp.set("ImagesResolved", False, "NoDigest", words)
+    else:
+        stamp.set("ImagesResolved", False, "NothingProven", words)
+    return stamp.conditions
+
+
+def _stands_for(tag: Standing) -> str:
+    if tag.digest:
+        return f"{tag.reference} is {tag.digest}, proven by {tag.device}" + (f" ({tag.note})" if tag.note else "")
+    return f"{tag.reference}: {tag.note or 'resolved by the first device that converges and reports its digest'}"
 
 
 def _devices(count: int) -> str:

@@ -64,6 +64,7 @@ def context(request: HttpRequest, deployment: Deployment) -> dict[str, Any]:
         "canary_count": canaries.total,
         "rest_count": rest.total,
         "canaries": _rows(selectors.targets_of(revision).filter(canary=True)[:CANARIES_SHOWN]),
+        "images": selectors.images_of(revision),
         "latecomers": condition(revision, "Latecomers"),
         "revisions": list(deployment.revisions.all()[:REVISIONS_SHOWN]),
         **_targets(request, revision),

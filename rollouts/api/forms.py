@@ -75,6 +75,15 @@ class TargetObject(TargetRow):
         return super().to_representation(selectors.target_row(instance))
 
 
+class ResolvedImage(serializers.Serializer[Any]):
+    """What an image reference without a digest stands for in this revision (DEP-18)."""
+
+    reference = serializers.CharField()
+    digest = serializers.CharField(help_text="Empty until a device has proven it.")
+    provenBy = serializers.CharField(help_text="The device that proved it first.")
+    note = serializers.CharField(help_text="A sentence where it is not obvious; else empty.")
+
+
 class ListStatus(serializers.Serializer[Deployment]):
     """The status as far as a list shows it."""
 
@@ -100,6 +109,7 @@ class Status(serializers.Serializer[Any]):
     frozenAt = serializers.DateTimeField(allow_null=True)
     openedAt = serializers.DateTimeField(allow_null=True, help_text="When devices that are no canary were released.")
     conditions = Condition(many=True)
+    images = ResolvedImage(many=True, help_text="The references without a digest, and what they stand for.")
     targets = TargetRow(many=True, help_text="The first 50 that have not converged.")
     targetsOmitted = serializers.IntegerField(help_text="How many more have not converged.")
 

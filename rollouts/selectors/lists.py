@@ -10,7 +10,9 @@ from django.db.models import Case, CharField, F, FilteredRelation, Q, QuerySet, 
 from fleet.core import clock
 from fleet.targeting import wording
 from fleet.targeting.models import TargetState
+from rollouts import images
 from rollouts.models import DELETING, LIVE_PHASES, Deployment, Life, Phase, PhaseChange, Revision, Target
+from rollouts.selectors.matching import spec_of
 
 #: How many unfinished targets a status lists before it counts the others.
 MAX_STATUS_TARGETS = 50
@@ -158,9 +160,20 @@ def deployment_status(deployment: Deployment) -> dict[str, Any]:
         "frozenAt": revision.frozen_at,
         "openedAt": revision.opened_at,
         "conditions": revision.conditions,
+        "images": [image_row(each) for each in images_of(revision)],
         "targets": rows[:MAX_STATUS_TARGETS],
         "targetsOmitted": more,
     }
+
+
+def images_of(revision: Revision) -> list[images.Standing]:
+    """What the revision's tags stand for (DEP-18): no query."""
+    return images.standings(spec_of(revision).score.data, revision.pins)
+
+
+def image_row(each: images.Standing) -> dict[str, Any]:
+    """One reference without a digest as API and CLI show it."""
+    return {"reference": each.reference, "digest": each.digest, "provenBy": each.device, "note": each.note}
 
 
 def phase_history(deployment: Deployment) -> QuerySet[PhaseChange]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, TextField, Value, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from agent.wire.messages import DeploymentState
 from devices.models import Connectivity, ReportInbox
@@ -14,20 +16,40 @@ from fleet.targeting.policy import Tally
 from fleet.targeting.selectors import counts
 from fleet.targeting.services import Evidence
 from fleet.targeting.wording import NAMED, Blocker
+from rollouts import images
 from rollouts.models import INBOX_KIND, Observation, Phase, Revision, Target
 from rollouts.selectors.lists import blocker, targets_of
+from rollouts.selectors.matching import spec_of
 
 UNREACHABLE = (Connectivity.OFFLINE, Connectivity.NEVER)
+#: Converged devices that are asked what they run while a tag is open; usually the first one settles it.
+PROOFS = 20
+OTHER_DIGEST = "runs another digest of a tag than the one that was proven first, and takes that one next"
 
 
 def evidence(revision: Revision) -> Evidence:
-    """What devices last said about exactly this revision."""
-    return Evidence(
-        converged=_said(revision, DeploymentState.CONVERGED),
-        failed=_said(revision, DeploymentState.FAILED),
-        progressing=_said(revision, DeploymentState.PROGRESSING),
-        message=Subquery(_about(revision).values("message")[:1]),
+    """What devices last said about exactly this revision.
+
+    A device that converged on another digest than the revision's is on its way only (DEP-18).
+    """
+    about = _about(revision)
+    said = Case(
+        When(state=DeploymentState.CONVERGED, then=Value(OTHER_DIGEST)), default=F("message"), output_field=TextField()
     )
+    return Evidence(
+        converged=Exists(_proof(revision)),
+        failed=Exists(about.filter(state=DeploymentState.FAILED)),
+        progressing=Exists(about.filter(state__in=(DeploymentState.PROGRESSING, DeploymentState.CONVERGED))),
+        message=Subquery(about.values(said=said)[:1]),
+    )
+
+
+def proofs(revision: Revision) -> list[images.Proof]:
+    """What converged devices run, the one that said so first before the others: one query."""
+    converged = revision.targets.order_by().filter(state=TargetState.CONVERGED).values("device")
+    said = _of(revision).filter(state=DeploymentState.CONVERGED, device__in=converged).exclude(images={})
+    rows = said.order_by("reported_at", "device__name").values_list("device__name", "images")
+    return [images.Proof(*row) for row in rows[:PROOFS]]
 
 
 def tally(revision: Revision, now: datetime) -> Tally:
@@ -46,8 +68,7 @@ def proven_canaries(revision: Revision, now: datetime) -> QuerySet[Target]:
 
     The report that says so is fresh, and none of the same device is waiting in the inbox: a failure may be in it.
     """
-    fresh = _about(revision).filter(
-        state=DeploymentState.CONVERGED,
+    fresh = _proof(revision).filter(
         device__deployments_report__reported_at__gte=now - timedelta(seconds=settings.FLEET_STALE_SECONDS),
     )
     unread = ReportInbox.objects.filter(kind=INBOX_KIND, device_id=OuterRef("device_id"))
@@ -72,12 +93,26 @@ def _described(revision: Revision, which: Q) -> list[Blocker]:
 
 
 def _about(revision: Revision) -> QuerySet[Observation]:
+    return _of(revision).filter(device_id=OuterRef("device_id"))
+
+
+def _of(revision: Revision) -> QuerySet[Observation]:
     return Observation.objects.filter(
-        device_id=OuterRef("device_id"),
         deployment_uid=revision.deployment.uid,
         revision=revision.generation,
     )
 
 
-def _said(revision: Revision, state: DeploymentState) -> Exists:
-    return Exists(_about(revision).filter(state=state))
+def _proof(revision: Revision) -> QuerySet[Observation]:
+    """Said to be converged, and running what the revision's tags are pinned to.
+
+    A container without a digest in the report contradicts nothing: the agent leaves digests out of a report that would
+    be too long.
+    """
+    rows = _about(revision).filter(state=DeploymentState.CONVERGED)
+    wanted = images.expected(spec_of(revision).score.data, revision.pins) if revision.pins else {}
+    for number, (container, digest) in enumerate(wanted.items()):
+        runs = f"runs_{number}"
+        rows = rows.alias(**{runs: Cast(KeyTextTransform(container, "images"), TextField())})
+        rows = rows.filter(Q(**{runs: digest}) | Q(**{f"{runs}__isnull": True}))
+    return rows

@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-import msgspec
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from agent.wire.manifest import DeploymentSpec
-from agent.wire.messages import DeploymentDocument
 from devices.models import DeviceGroup
-from devices.services import mailbox
 from fleet.core import audit, clock
 from fleet.core.door import Admitted
 from fleet.core.errors import Conflict, Denied, NotFound
@@ -27,6 +23,7 @@ from rollouts.selectors import current_revision
 from rollouts.selectors.matching import spec_of
 from rollouts.services.bells import ring_for_revision
 from rollouts.services.history import KIND
+from rollouts.services.resolving import document_of, pins_to_begin_with
 from rollouts.services.status import finish
 
 Outcome = Literal["created", "configured", "unchanged"]
@@ -156,19 +153,14 @@ def revision_start(
     """
     now = clock.now()
     _supersede(deployment, now)
-    document = DeploymentDocument(
-        uid=str(deployment.uid),
-        namespace=deployment.namespace,
-        name=deployment.name,
-        revision=deployment.generation,
-        score=msgspec.convert(canonical, DeploymentSpec).score.data,
-    )
+    pins = pins_to_begin_with(deployment, canonical)
     revision: Revision = Revision.objects.create(
         deployment=deployment,
         generation=deployment.generation,
         spec=canonical,
         spec_hash=spec_hash,
-        document=mailbox.document_put(document),
+        pins=pins,
+        document=document_of(deployment, canonical, pins),
         created_at=now,
         created_by=actor.get_username() if actor else "",
         phase_since=now,

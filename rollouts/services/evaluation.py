@@ -24,6 +24,7 @@ from rollouts.models import LIVE_PHASES, Life, Phase, Revision, Target
 from rollouts.selectors import standing
 from rollouts.selectors.matching import Match, match, spec_of
 from rollouts.services.history import phase_move, tell
+from rollouts.services.resolving import images_pin, resolvable
 from rollouts.services.status import conclude, stay_pending
 
 #: How often a freeze is tried when devices are forgotten in the meantime; then the next pass goes on.
@@ -31,7 +32,7 @@ MATCHES = 3
 
 
 def revision_evaluate(*, revision_id: int) -> None:
-    """Freeze, absorb, release, conclude (DEP-10 to DEP-13, DEP-15, DEP-16).
+    """Freeze, absorb, resolve, release, conclude (DEP-10 to DEP-13, DEP-15, DEP-16, DEP-18).
 
     May run at any time, twice at once, or late: it compares what is wanted with what devices said and takes the steps
     that are due. A process that dies between two of its transactions leaves what the next call completes (R10). A
@@ -78,12 +79,16 @@ def _step(revision: Revision, found: Match | None) -> bool:
     if revision.phase == Phase.PENDING:
         return _freeze(revision, found, now) if found else False
     targets_fail_forgotten(revision.targets.all(), now=now)
-    targets_absorb(revision.targets.all(), evidence=standing.evidence(revision), now=now)
+    _absorb(revision, now)
     counted = standing.tally(revision, now)
-    if policy.must_release(counted):
+    if policy.must_release(counted) or resolvable(revision):
         return True
     conclude(revision, counted=counted, now=now)
     return False
+
+
+def _absorb(revision: Revision, now: datetime) -> None:
+    targets_absorb(revision.targets.all(), evidence=standing.evidence(revision), now=now)
 
 
 def _freeze(revision: Revision, found: Match, now: datetime) -> bool:
@@ -100,8 +105,13 @@ def _freeze(revision: Revision, found: Match, now: datetime) -> bool:
 
 
 def _release(revision: Revision) -> None:
-    """Tell canaries at once, and everybody else when the gate is open at this instant (DEP-11)."""
+    """Tell canaries at once, and everybody else when the gate is open at this instant (DEP-11).
+
+    Tags are pinned before the gate is judged: a canary that proved another digest has proved nothing (DEP-18).
+    """
     now = clock.now()
+    if images_pin(revision):
+        _absorb(revision, now)
     counted = standing.tally(revision, now)
     held = revision.targets.filter(state=TargetState.HELD)
     if counted.canaries.held:

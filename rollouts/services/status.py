@@ -10,7 +10,7 @@ from typing import Any
 from fleet.targeting.policy import Tally
 from rollouts import policy
 from rollouts.models import Phase, Revision
-from rollouts.selectors import standing
+from rollouts.selectors import images_of, standing
 from rollouts.services.history import phase_move
 
 #: ``evaluated_at`` moves at least this often, so that people see that somebody still looks.
@@ -51,8 +51,12 @@ def stay_pending(revision: Revision, *, obstacle: policy.Obstacle, now: datetime
 
 def _say(revision: Revision, counted: Tally, message: str, now: datetime) -> None:
     revision.message = message
-    revision.conditions = policy.progress_conditions(
-        revision.conditions, revision.phase, counted, message, now=now, generation=revision.generation
+    generation = revision.generation
+    said = policy.progress_conditions(
+        revision.conditions, revision.phase, counted, message, now=now, generation=generation
+    )
+    revision.conditions = policy.image_conditions(
+        said, images_of(revision), converged=counted.all.converged, now=now, generation=generation
     )
 
 

@@ -41,6 +41,8 @@ def deployment(
         ("Groups", ", ".join(found["spec"].get("allowedGroups", []))),
     )
     _section("Targets", _TARGET_HEADS, (_target(row) for row in server.pages(f"{path}targets/")))
+    if status.get("images"):
+        _section("Images", ("REFERENCE", "DIGEST", "PROVEN BY", "NOTE"), map(_resolved, status["images"]))
     _section("Conditions", ("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), map(_condition, status["conditions"]))
     _section("History", ("AT", "GENERATION", "FROM", "TO", "MESSAGE"), _history(server.pages(f"{path}revisions/")))
     _events(server, "Deployment", f"{metadata['namespace']}/{metadata['name']}")
@@ -108,6 +110,10 @@ def _target(row: dict[str, Any]) -> tuple[object, ...]:
 def _images(images: dict[str, str]) -> str:
     """Containers with their digests, cut to what tells them apart; ``-o json`` has the whole."""
     return ",".join(f"{name}={digest[:DIGEST_CHARS]}" for name, digest in images.items())
+
+
+def _resolved(each: dict[str, Any]) -> tuple[object, ...]:
+    return each["reference"], each["digest"] or "not resolved yet", each["provenBy"], each["note"]
 
 
 def _condition(each: dict[str, Any]) -> tuple[object, ...]:

@@ -75,6 +75,16 @@ def test_describe_a_deployment(fleetctl: Fleetctl, world: World) -> None:
     assert "Events: AT REASON MESSAGE 2026-12-01 14:00:00 UTC Failed Canary edge-1 failed" in text
 
 
+@pytest.mark.clause("DEP-18")
+def test_describe_says_what_a_tag_stands_for(fleetctl: Fleetctl, world: World) -> None:
+    device = world.device("edge-1")
+    deployment = world.rollout()
+    world.says(device, deployment, "converged", images={"api": f"sha256:{'a' * 64}"})
+    world.drain()
+    text = " ".join(fleetctl("describe", "deployment", "api").stdout.split())
+    assert f"Images: REFERENCE DIGEST PROVEN BY NOTE registry.example.com/api:1.0 sha256:{'a' * 64} edge-1" in text
+
+
 def test_describe_a_device(fleetctl: Fleetctl, world: World) -> None:
     device = world.device("edge-1", canary=True)
     deployment = world.rollout()

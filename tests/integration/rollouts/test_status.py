@@ -39,6 +39,7 @@ def test_status_has_phase_counts_conditions_and_unfinished_targets(world: World)
         "Degraded": "True",
         "TargetsFrozen": "True",
         "GroupSourceMissing": "False",
+        "ImagesResolved": "False",
     }
 
 

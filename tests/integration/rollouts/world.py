@@ -80,14 +80,18 @@ class World:
     def goes(self, device: Device, connectivity: Connectivity) -> None:
         Heartbeat.objects.filter(device=device).update(connectivity=connectivity, connectivity_since=self.now)
 
+    def document(self, device: Device, deployment: Deployment) -> DeploymentDocument:
+        """What this device is told now; there must be something."""
+        item = DesiredItem.objects.get(device=device, kind=DEPLOYMENT_KIND, key=str(deployment.uid))
+        assert item.document is not None
+        return msgspec.json.decode(bytes(item.document.body), type=DeploymentDocument)
+
     def told(self, device: Device, deployment: Deployment) -> int | None:
         """The generation that this device shall run now; 0 for "remove", None for nothing."""
         item = DesiredItem.objects.filter(device=device, kind=DEPLOYMENT_KIND, key=str(deployment.uid)).first()
         if item is None:
             return None
-        if item.document is None:
-            return 0
-        return msgspec.json.decode(bytes(item.document.body), type=DeploymentDocument).revision
+        return 0 if item.document is None else self.document(device, deployment).revision
 
     # Deployments -----------------------------------------------------------------------------------------------------
 
@@ -149,6 +153,7 @@ class World:
         *,
         revision: int | None = None,
         sequence: int | None = None,
+        images: dict[str, str] | None = None,
     ) -> None:
         """The device's report arrives: a snapshot that lists this deployment only."""
         generation = Deployment.objects.get(pk=deployment.pk).generation if revision is None else revision
@@ -157,7 +162,7 @@ class World:
             revision=generation,
             state=STATES[state],
             message=message,
-            images={"api": "sha256:1"},
+            images={"api": "sha256:1"} if images is None else images,
         )
         self.reports(device, [report], sequence=sequence)
 
