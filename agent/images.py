@@ -43,10 +43,11 @@ class ImageStock:
         """
         before = {image.id for image in self._runtime.images()}
         pulled = self._runtime.pull(reference, login)
+        given = next((image.names for image in self._runtime.images() if image.id == pulled.id), ())
         with self._lock:
             known = self._kept.get(pulled.id)
             if known is not None or pulled.id not in before:
-                names = {*(known.names if known else ()), *pulled.names}
+                names = {*(known.names if known else ()), *given}
                 self._keep({**self._kept, pulled.id: KeptImage(sorted(names))})
         return pulled
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 _CONFIG = """\
@@ -21,6 +23,23 @@ http:
 """
 
 
+_TLS = """\
+  tls: {{certificate: {certificate}, key: {key}}}
+auth:
+  htpasswd: {{realm: registry, path: {htpasswd}}}
+"""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What makes a registry private: a certificate with key and authority, and an htpasswd file (with bcrypt)."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+    htpasswd: Path
+
+
 def free_port() -> int:
     """A loopback TCP port that nobody holds right now."""
     with socket.socket() as probe:
@@ -29,19 +48,20 @@ def free_port() -> int:
 
 
 class LoopbackRegistry:
-    """Serves images from ``folder`` until :meth:`stop`; a context manager.
+    """Serves images from ``folder`` until :meth:`stop`; a context manager. With a ``guard`` by HTTPS, to its users.
 
     Raises:
         FileNotFoundError: when ``docker-registry`` is not installed.
         TimeoutError: when it does not answer in time; the message has the end of its log.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, guard: Guard | None = None) -> None:
         program = shutil.which("docker-registry")
         if program is None:
             raise FileNotFoundError("docker-registry is not installed; on Debian: apt-get install docker-registry")
         self._program = program
         self._folder = folder
+        self._guard = guard
         self.address = f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -56,7 +76,8 @@ class LoopbackRegistry:
         """Start it, or start it again on the same port with the same images."""
         self._folder.mkdir(parents=True, exist_ok=True)
         config = self._folder / "registry.yml"
-        config.write_text(_CONFIG.format(storage=self._folder / "storage", address=self.address))
+        text = _CONFIG.format(storage=self._folder / "storage", address=self.address)
+        config.write_text(text + (_TLS.format(**vars(self._guard)) if self._guard else ""))
         with (self._folder / "registry.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._program, "serve", str(config)], stdout=log, stderr=log, start_new_session=True
@@ -75,11 +96,16 @@ class LoopbackRegistry:
             process.wait()
 
     def _wait_until_it_answers(self, seconds: float = 20.0) -> None:
+        scheme, context = (
+            ("https", ssl.create_default_context(cafile=self._guard.authority)) if self._guard else ("http", None)
+        )
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(f"http://{self.address}/v2/", timeout=2):
+                with urllib.request.urlopen(f"{scheme}://{self.address}/v2/", timeout=2, context=context):
                     return
+            except urllib.error.HTTPError:
+                return  # it answers, though not to us
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
         log = (self._folder / "registry.log").read_text(errors="replace")[-2000:]

@@ -91,7 +91,8 @@ class Container:
 class Image:
     """An image in local storage; ``digests`` are all that registries know it by, the one to pin first.
 
-    ``names`` are the references that it has here, as the runtime writes them; none when a tag moved on to another.
+    ``names`` are the references that it has here, as the runtime writes them; none when a tag moved on to another, and
+    known after :meth:`Runtime.images` only.
     """
 
     id: str

@@ -119,7 +119,7 @@ def image(found: Mapping[str, Any], reference: str) -> Image:
     names = [name.partition("@") for name in found.get("RepoDigests") or []]
     order = sorted(names, key=lambda name: (name[0] != repository, name[2] == own))
     digests = dict.fromkeys([*(name[2] for name in order), own])
-    return Image(found["Id"], tuple(digest for digest in digests if digest), tuple(found.get("RepoTags") or []))
+    return Image(id=found["Id"], digests=tuple(digest for digest in digests if digest))
 
 
 def listed_image(entry: Mapping[str, Any]) -> Image:

@@ -141,7 +141,7 @@ class SimulatedRuntime:
     def images(self) -> list[Image]:
         self._reach()
         with self._lock:
-            return [self._image(identity) for identity in dict.fromkeys(self._saved.images.values())]
+            return [self._named(self._image(identity)) for identity in dict.fromkeys(self._saved.images.values())]
 
     def probe(self, reference: str, login: Login | None = None) -> None:
         self._reach()
@@ -227,9 +227,12 @@ class SimulatedRuntime:
         self._set(record, state=State.RUNNING, started_at=now, exit_code=0, log="")
         self._say(record, f"simulated start of {record.container.name}")
 
-    def _image(self, identity: str) -> Image:
-        names = tuple(sorted(name for name, known in self._saved.images.items() if known == identity))
-        return Image(identity, (f"sha256:{identity}",), names)
+    @staticmethod
+    def _image(identity: str) -> Image:
+        return Image(identity, (f"sha256:{identity}",))
+
+    def _named(self, image: Image) -> Image:
+        return replace(image, names=tuple(sorted(n for n, known in self._saved.images.items() if known == image.id)))
 
     def _current(self, record: _Record) -> Container:
         """The container as of now: one whose time has come has exited meanwhile."""

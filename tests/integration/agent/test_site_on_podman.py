@@ -7,6 +7,8 @@ import pytest
 from agent.runtime.base import ContainerSpec
 from agent.runtime.podman import PodmanRuntime
 from harness.waiting import wait_until
+from tests.integration.agent.conftest import RealEdge
+from tests.support.fake_control import score, service
 from tests.support.podman import Containers
 
 pytestmark = pytest.mark.slow
@@ -28,3 +30,18 @@ def test_a_log_begins_anew_when_it_is_full(containers: Containers):
     assert kept.endswith(b"the end\n")
     assert b"line 1\n" not in kept
     assert len(kept) <= LIMIT
+
+
+@pytest.mark.clause("AGT-16")
+def test_the_end_of_a_service_s_log_for_who_asks(edge: RealEdge, containers: Containers):
+    edge.bring("u1", score(service("talking", containers.image("talking"))))
+    container = edge.container("talking")
+    wait_until(lambda: edge.runtime.logs(container.id, 1, 100).text == "the end", seconds=20, what="it has said all")
+    edge.control.want_log("r1", "u1", "talking", lines=3)
+    edge.control.want_log("r2", "another", "talking")
+    edge.agent.poll()
+    edge.agent.answer()
+    edge.agent.answer()
+    first, second = edge.control.logs
+    assert (first.request, first.text, first.is_cut) == ("r1", "line 1999\nline 2000\nthe end", False)
+    assert second.problem.startswith("the log of talking cannot be read: this device has no such container")

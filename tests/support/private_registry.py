@@ -1,0 +1,66 @@
+"""A site's own registry: HTTPS by a private authority, a login, and a Podman that is told of the authority.
+
+Podman looks for certificates in ``/etc/containers/certs.d`` and, of the same shape, below the service's ``HOME``:
+the tests take the latter, so that nothing of the machine is changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.podman import IsolatedPodman
+from demo.registry import Guard, LoopbackRegistry
+from tests.support.authority import Authority
+from tests.support.needs import need, need_root
+
+USER, PASSWORD = "edge", "s3cret-right"
+#: As ``htpasswd -nbB edge s3cret-right`` prints it, with a cost that suits tests.
+_HTPASSWD = "edge:$2b$04$NcEfOvw2.XB9Q0514ogbaOl4cpue8mw4HzbWNAU4lhoZDQpSU4zxO\n"
+
+
+class _PodmanWithHome(IsolatedPodman):
+    def _environment(self) -> dict[str, str]:
+        return super()._environment() | {"HOME": str(self.folder / "home")}
+
+
+@dataclass(frozen=True)
+class PrivateSite:
+    podman: IsolatedPodman
+    registry: LoopbackRegistry
+    #: Where the service looks for the registry's authority.
+    trust: Path
+
+    def tag(self, name: str) -> str:
+        return f"{self.registry.address}/{name}"
+
+    def publish(self, images: Mapping[str, Sequence[str]]) -> None:
+        """Build and push images (``name:tag`` → command); Podman has none of them afterwards, and no login."""
+        self.podman.cli("login", "--username", USER, "--password", PASSWORD, self.registry.address)
+        for name, command in images.items():
+            self.podman.build(self.tag(name), command=command)
+            self.podman.push(self.tag(name))
+            self.podman.cli("rmi", "--force", self.tag(name))
+        self.podman.cli("logout", self.registry.address)
+
+
+@contextlib.contextmanager
+def private_site() -> Iterator[PrivateSite]:
+    need("podman", "runc", "docker-registry", "busybox")
+    need_root("Podman of the tests runs containers with a network of their own")
+    with contextlib.ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="fleet-", dir="/tmp"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        authority = Authority(folder / "authority")
+        (folder / "htpasswd").write_text(_HTPASSWD)
+        guard = Guard(authority.ca_file, *authority.issue(), folder / "htpasswd")
+        registry = stack.enter_context(LoopbackRegistry(folder / "registry", guard))
+        podman = _PodmanWithHome(folder / "podman")
+        trust = podman.folder / "home" / ".config" / "containers" / "certs.d" / registry.address
+        trust.mkdir(parents=True)
+        shutil.copy(authority.ca_file, trust / "ca.crt")
+        yield PrivateSite(stack.enter_context(podman), registry, trust)
