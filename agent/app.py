@@ -23,6 +23,7 @@ from agent.images import ImageStock
 from agent.ledger import Ledger
 from agent.logs import LogDesk, LogReader
 from agent.outbox import Outbox
+from agent.reconcile.claims import Claims
 from agent.reconcile.deployment import Tools
 from agent.reconcile.labels import Owner
 from agent.reconcile.plan import Settings
@@ -233,6 +234,7 @@ def build(
         secrets=SecretKeeper(Sources(folder, control.secrets), SecretCache(store)),
         stock=ImageStock(runtime, store, clock, config.images.prune_after_seconds),
         logins=LoginSource(config.registries, folder, control.secrets),
+        claims=Claims(store.claims(), store.save_claims),
         pull_jitter_seconds=config.agent.pull_jitter_seconds,
         dice=dice or random.Random(),  # noqa: S311  (spreads load, hides nothing)
     )

@@ -5,7 +5,7 @@
     documents/      the documents behind it, by hash          reports.json what was reported last, report numbers
     status.json     for ``fleet-agent status``                lock         held by the running agent
     secrets.cache   resolved secrets, encrypted (AGT-10)      secrets.key  the key of that file, 0600
-    secrets.refresh somebody wants secrets resolved anew
+    secrets.refresh somebody wants secrets resolved anew  claims.json  the container names that deployments hold
 
 A file that is torn, of another device or of a later format is renamed to ``….set-aside`` and becomes a
 :class:`~agent.wire.messages.Problem`; the agent goes on without it.
@@ -24,6 +24,7 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from agent import durable
+from agent.reconcile.claims import Claim
 from agent.wire import canonical
 from agent.wire.messages import DeploymentReport, DesiredState, Problem
 
@@ -58,6 +59,12 @@ class KeptReports(msgspec.Struct, frozen=True):
 
     reserved: int = 0
     deployments: list[DeploymentReport] = []
+
+
+class KeptClaims(msgspec.Struct, frozen=True):
+    """By container name."""
+
+    claims: dict[str, Claim] = {}
 
 
 class _KeptBox(msgspec.Struct, frozen=True):
@@ -243,6 +250,12 @@ class Store:
 
     def save_images(self, images: dict[str, KeptImage]) -> None:
         self._save("images.json", KeptImages(images))
+
+    def claims(self) -> dict[str, Claim]:
+        return (self._load("claims.json", KeptClaims) or KeptClaims()).claims
+
+    def save_claims(self, claims: dict[str, Claim]) -> None:
+        self._save("claims.json", KeptClaims(claims))
 
     def save_status(self, status: msgspec.Struct) -> None:
         durable.write(self.folder / "status.json", msgspec.json.encode(status), sync=False)

@@ -1,7 +1,8 @@
 """A Podman of its own beside the host's: own storage, network, settings and API socket, gone without a trace.
 
-For the demo and for tests. Needs root, Debian's ``podman``, ``runc`` and ``netavark``; ``build`` needs
-``busybox-static``. The settings suit hosts without systemd and with cgroups in hybrid layout too.
+For the demo and for tests. Needs Debian's ``podman`` and ``runc``; as root ``netavark`` too, as an ordinary user
+``uidmap``, ``slirp4netns`` and ids of its own in ``/etc/subuid``; ``build`` needs ``busybox-static``. The settings suit
+hosts without systemd and with cgroups in hybrid layout too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 lock_type = "file"
+"""
+#: Only root makes bridges; without root Podman takes slirp4netns.
+_BRIDGE_CONF = """\
 [network]
 network_backend = "netavark"
 network_config_dir = "{networks}"
@@ -69,6 +73,8 @@ class IsolatedPodman:
         self.folder = folder
         self.socket = folder / "api.sock"
         self._root, self._run, self._tmp = folder / "root", folder / "run", folder / "tmp"
+        self._user_run = folder / "user"
+        self._is_rootless = os.geteuid() != 0
         self._service: subprocess.Popen[bytes] | None = None
         self._bridge = f"fl{secrets.token_hex(4)}"
         self._subnet = f"10.{128 + secrets.randbelow(64)}.{secrets.randbelow(256)}"
@@ -80,6 +86,11 @@ class IsolatedPodman:
     def url(self) -> str:
         """The address of the API, as clients take it."""
         return f"unix://{self.socket}"
+
+    @property
+    def database(self) -> Path:
+        """Where Podman keeps what it knows of containers; an older copy of it makes storage entries into ghosts."""
+        return self._root / "libpod/bolt_state.db"
 
     def __enter__(self) -> IsolatedPodman:
         try:
@@ -96,8 +107,8 @@ class IsolatedPodman:
 
     def start(self) -> None:
         """Start the API service and wait until it answers."""
-        for folder in (self._root, self._run, self._tmp):
-            folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self._root, self._run, self._tmp, self._user_run):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)
         with (self.folder / "service.log").open("ab") as log:
             self._service = subprocess.Popen(
@@ -122,7 +133,7 @@ class IsolatedPodman:
         self.stop_service()
         self._kill_containers()
         self._release_kernel_objects()
-        for folder in (self._tmp, self._run):
+        for folder in (self._tmp, self._run, self._user_run):
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
@@ -131,6 +142,7 @@ class IsolatedPodman:
             self._note_kernel_objects()
             with contextlib.suppress(RuntimeError, subprocess.SubprocessError):
                 self.remove_containers()
+            self._remove_storage()
         self.stop_service()
         self._kill_containers()
         self._release_kernel_objects()
@@ -216,19 +228,25 @@ class IsolatedPodman:
         return [self._program, *(part for flag, place in places.items() for part in (flag, str(place)))]
 
     def _environment(self) -> dict[str, str]:
-        return os.environ | {
-            "CONTAINERS_CONF": str(self.folder / "containers.conf"),
-            "CONTAINERS_REGISTRIES_CONF": str(self.folder / "registries.conf"),
-            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
-            "REGISTRY_AUTH_FILE": str(self.folder / "auth.json"),
-            "TMPDIR": str(self.folder / "transfer"),
-        }
+        own = {"HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self._user_run)} if self._is_rootless else {}
+        return (
+            os.environ
+            | own
+            | {
+                "CONTAINERS_CONF": str(self.folder / "containers.conf"),
+                "CONTAINERS_REGISTRIES_CONF": str(self.folder / "registries.conf"),
+                "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+                "REGISTRY_AUTH_FILE": str(self.folder / "auth.json"),
+                "TMPDIR": str(self.folder / "transfer"),
+            }
+        )
 
     def _write_settings(self, registries: Mapping[str, str]) -> None:
         networks = self.folder / "networks"
         networks.mkdir(parents=True, exist_ok=True)
         (self.folder / "transfer").mkdir(exist_ok=True)
-        (self.folder / "containers.conf").write_text(_CONTAINERS_CONF.format(networks=networks, bridge=self._bridge))
+        bridge = "" if self._is_rootless else _BRIDGE_CONF.format(networks=networks, bridge=self._bridge)
+        (self.folder / "containers.conf").write_text(_CONTAINERS_CONF + bridge)
         (self.folder / "storage.conf").write_text(_STORAGE_CONF.format(root=self._root, run=self._run))
         (self.folder / "registries.conf").write_text(
             "".join(_INSECURE.format(name=name, address=address) for name, address in registries.items())
@@ -258,10 +276,17 @@ class IsolatedPodman:
                 found = self.cli("inspect", "--format", "{{.NetworkSettings.SandboxKey}}", *containers, timeout=30)
                 self._namespaces.update(line for line in found.splitlines() if line.startswith("/run/netns/"))
 
+    def _remove_storage(self) -> None:
+        """Without root some of it belongs to ids that only the user namespace may touch."""
+        if self._is_rootless:
+            with contextlib.suppress(RuntimeError, subprocess.SubprocessError):
+                self.cli("unshare", "rm", "-rf", str(self._root), str(self._run))
+
     def _kill_containers(self) -> None:
         """Kill the monitors of our containers and all below them; a container's own processes show no path of ours."""
         monitors = [pid for pid, line in _processes() if str(self.folder) in line and "conmon" in line]
         family = [pid for monitor in monitors for pid in (monitor, *_descendants(monitor))]
+        family += self._keeper()
         for pid in family:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -269,7 +294,16 @@ class IsolatedPodman:
         while time.monotonic() < deadline and any(_is_alive(pid) for pid in family):
             time.sleep(0.02)
 
+    def _keeper(self) -> list[int]:
+        """Without root a process that does nothing keeps the user namespace, and the mounts in it."""
+        try:
+            return [int((self._tmp / "libpod/pause.pid").read_text())]
+        except (OSError, ValueError):
+            return []
+
     def _release_kernel_objects(self) -> None:
+        if self._is_rootless:
+            return  # they went with the namespaces
         below = [place for place in _mounts() if place.startswith(f"{self.folder}/") or place in self._namespaces]
         for place in sorted(below, key=len, reverse=True):
             subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)

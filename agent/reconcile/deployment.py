@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from agent.clock import Clock
 from agent.images import ImageStock
-from agent.reconcile import labels
 from agent.reconcile.apply import StepFailure, apply
+from agent.reconcile.claims import Claims, deployment_of
 from agent.reconcile.labels import Owner
 from agent.reconcile.memory import Failure, Memory
 from agent.reconcile.plan import (
@@ -52,6 +52,7 @@ class Tools:
     secrets: SecretKeeper
     stock: ImageStock
     logins: LoginSource
+    claims: Claims
     pull_jitter_seconds: float
     dice: random.Random
 
@@ -87,6 +88,7 @@ class DeploymentWork:
                 wanted, due = self._decide(document, secrets, containers, retry=retry)
                 secrets = wanted.secrets
                 if not due.steps and not wanted.secret_problems:
+                    self._tools.claims.release(self._uid, keep={container.name for container in wanted.containers})
                     return due.verdict
                 readiness = self._preflight(wanted, due, containers, announce)
                 if not readiness.may_begin:
@@ -106,6 +108,7 @@ class DeploymentWork:
             for _ in range(2):
                 steps = plan_removal(Seen(self._own(containers)))
                 if not steps:
+                    self._tools.claims.release(self._uid)
                     return Verdict(DeploymentState.REMOVED)
                 for step in steps:
                     apply(step, self._tools.runtime, announce)
@@ -141,8 +144,10 @@ class DeploymentWork:
     ) -> Readiness:
         if not due.coming and not wanted.secret_problems:
             return Readiness((), self._memory)
-        around = Surroundings(containers, self._tools.host.listeners())
-        problems = local_problems(wanted, due.coming, around, self._tools.host, self._tools.owner)
+        own = self._own(containers)
+        others = [container for container in containers if container not in own]
+        around = Surroundings(own, others, self._tools.host.listeners())
+        problems = local_problems(wanted, due.coming, around, self._tools.host)
         announce("images are checked and fetched")
         readiness = self._fetcher.ready(due.coming, self._memory, problems)
         self._memory = readiness.memory
@@ -165,6 +170,8 @@ class DeploymentWork:
     def _carry_out(self, steps: Sequence[Step], announce: Callable[[str], None]) -> None:
         self._digests.clear()
         for step in steps:
+            if isinstance(step, Create):
+                self._tools.claims.take(step.wanted.name, self._uid, self._tools.clock.now())
             apply(step, self._tools.runtime, announce)
 
     def _failed(self, wanted: Wanted, failure: StepFailure) -> Verdict:
@@ -178,22 +185,25 @@ class DeploymentWork:
         return Verdict(DeploymentState.FAILED, message)
 
     def _own(self, containers: Sequence[Container]) -> tuple[Container, ...]:
-        owner = self._tools.owner
-        return tuple(c for c in containers if owner.owns(c.labels) and c.labels.get(labels.UID) == self._uid)
+        owner, claims = self._tools.owner, self._tools.claims
+        return tuple(c for c in containers if deployment_of(c, owner, claims) == self._uid)
 
     def _look(self, wanted: Wanted, containers: Sequence[Container]) -> Seen:
         """Own containers, with a closer look at those that are not at rest; their logs without secret values."""
-        own = [self._closer(container) for container in self._own(containers)]
+        claims, listed = self._tools.claims, self._own(containers)
+        claims.notice(self._uid, (c for c in listed if c.state is not State.GHOST))
+        own = [self._closer(container) for container in listed]
         found = tuple(replace(c, log=wanted.secrets.hidden_in(c.log)) for c in own if c is not None)
         references = {container.name: container.spec.image for container in wanted.containers}
-        return Seen(found, {c.image_id: self._image_digests(c.image_id, references.get(c.name, "")) for c in found})
+        digests = {c.image_id: self._image_digests(c.image_id, references.get(c.name, "")) for c in found}
+        return Seen(found, digests, frozenset(c.id for c in found if claims.is_remade(c)))
 
     def _closer(self, container: Container) -> Container | None:
         """The list has whole seconds and no restarts: enough for what runs for long or was looked at before."""
         up = self._tools.clock.now() - container.started_at
         at_rest = container.state is State.RUNNING and up >= self._tools.settings.settle_seconds + LIST_GRAIN_SECONDS
         marker = (container.id, container.finished_at)
-        if at_rest or (is_completed(container) and marker in self._proven):
+        if container.state is State.GHOST or at_rest or (is_completed(container) and marker in self._proven):
             return container
         closer = self._tools.runtime.inspect(container.id)
         if closer is not None and is_completed(closer):

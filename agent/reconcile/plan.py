@@ -72,10 +72,13 @@ Step = Remove | Create | Start | Unpause
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """This deployment's own containers, and the digests of their images by image id."""
+    """This deployment's own containers, the digests of their images by image id, and the ids of those that somebody
+    else made in their place.
+    """
 
     containers: tuple[Container, ...] = ()
     digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    remade: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +285,9 @@ def _ended_service(wanted: WantedContainer, current: Container, look: _Look) -> 
 
 
 def _differs(wanted: WantedContainer, current: Container, seen: Seen) -> bool:
-    """Whether it is not what is wanted: another role, another definition, or not the pinned image (DEP-18)."""
+    """Whether it is not what is wanted: another role, another definition, not the pinned image (DEP-18), not ours."""
+    if current.id in seen.remade:
+        return True
     if not wanted.hash or current.labels.get(wanted.hash_label) != wanted.hash:
         return True
     if current.labels.get(labels.ROLE) != wanted.role:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from agent.clock import Clock
 from agent.reconcile import labels
-from agent.reconcile.labels import Owner
 from agent.reconcile.memory import Memory, Pull
 from agent.reconcile.wanted import Wanted, WantedContainer
 from agent.registries import ImageSupply
@@ -23,9 +22,10 @@ _HOLDS_PORTS = frozenset({State.RUNNING, State.PAUSED, State.STOPPING, State.LOS
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """All that is on the host at one moment: every container, and the ports that processes hold."""
+    """All that is on the host at one moment: the deployment's own containers, those of others, and held ports."""
 
-    containers: Collection[Container]
+    own: Collection[Container]
+    others: Collection[Container]
     listeners: Collection[Listener]
 
 
@@ -43,17 +43,13 @@ class Readiness:
         return not self.problems and not self.waits
 
 
-def local_problems(
-    wanted: Wanted, coming: Collection[WantedContainer], around: Surroundings, host: Host, owner: Owner
-) -> list[str]:
+def local_problems(wanted: Wanted, coming: Collection[WantedContainer], around: Surroundings, host: Host) -> list[str]:
     """What this host itself has against the containers that are to come; asks no registry."""
-    others = [c for c in around.containers if not (owner.owns(c.labels) and c.labels.get(labels.UID) == wanted.uid)]
-    own = [c for c in around.containers if c not in others and c.state in _HOLDS_PORTS]
-    own_ports = [port for c in own for port in c.ports]
+    own_ports = [port for c in around.own if c.state in _HOLDS_PORTS for port in c.ports]
     problems = list(wanted.secret_problems)
     for container in coming:
-        problems += _name(container, others)
-        problems += _ports(container, others, own_ports, around.listeners)
+        problems += _name(container, around.others)
+        problems += _ports(container, around.others, own_ports, around.listeners)
         problems += _paths(container, host)
     return problems
 
@@ -61,13 +57,18 @@ def local_problems(
 def _name(container: WantedContainer, others: Collection[Container]) -> Iterator[str]:
     for other in others:
         if other.name == container.name:
-            yield f"name {container.name!r} is held by container {other.id[:12]} {_whose(other)}"
+            yield f"name {container.name!r} is held by {_whose(other)}"
 
 
 def _whose(container: Container) -> str:
+    if container.state is State.GHOST:
+        return (
+            f"storage entry {container.id[:12]} which Fleet did not create; to remove it: podman rm {container.id[:12]}"
+        )
     deployment = container.labels.get(labels.DEPLOYMENT)
     uid = container.labels.get(labels.UID)
-    return f"of deployment {deployment} (uid {uid})" if deployment else "which Fleet did not create"
+    whose = f"of deployment {deployment} (uid {uid})" if deployment else "which Fleet did not create"
+    return f"container {container.id[:12]} {whose}"
 
 
 def _ports(

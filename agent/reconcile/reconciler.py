@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agent.desired import Assignment
 from agent.ledger import Ledger
-from agent.reconcile import labels
+from agent.reconcile.claims import deployment_of
 from agent.reconcile.deployment import DeploymentWork, Tools, unseen
 from agent.reconcile.plan import Verdict
 from agent.runtime.base import Container, RuntimeFailure
@@ -114,7 +114,7 @@ class Reconciler:
     def _unlisted(self, assignments: Sequence[Assignment], containers: Sequence[Container]) -> list[Assignment]:
         """Deployments whose containers are here although the desired state does not have them (any more)."""
         listed = {assignment.uid for assignment in assignments}
-        own = {c.labels[labels.UID] for c in containers if self._tools.owner.owns(c.labels)}
+        own = {deployment_of(c, self._tools.owner, self._tools.claims) for c in containers} - {""}
         return [Assignment(uid, remove=True) for uid in sorted(own - listed)]
 
     def _forget(self, known: set[str], listed: set[str]) -> None:

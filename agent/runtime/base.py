@@ -29,7 +29,8 @@ class LoginRefused(ImageUnavailable):
 class State(StrEnum):
     """What a container is doing.
 
-    ``LOST`` is one that the runtime calls running although its process is gone: its monitor was killed.
+    ``LOST`` is one that the runtime calls running although its process is gone: its monitor was killed. ``GHOST`` is
+    none at all, only an entry in storage that blocks its name: it has no labels and can only be removed (P1).
     """
 
     CREATED = "created"
@@ -39,6 +40,7 @@ class State(StrEnum):
     STOPPED = "stopped"
     EXITED = "exited"
     LOST = "lost"
+    GHOST = "ghost"
     UNKNOWN = "unknown"
 
 
@@ -79,6 +81,7 @@ class Container:
     image_id: str
     labels: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[PortMapping, ...] = ()
+    created_at: float = 0.0
     started_at: float = 0.0
     finished_at: float = 0.0
     exit_code: int = 0
@@ -124,7 +127,7 @@ class Runtime(Protocol):
         """The runtime's version, such as ``4.3.1``."""
 
     def containers(self) -> list[Container]:
-        """All containers of this runtime, foreign ones too, in one cheap call."""
+        """All containers of this runtime, foreign ones and ghosts too, in one cheap call."""
 
     def inspect(self, container_id: str) -> Container | None:
         """One container with ``restarts``, exact times and the end of its log; ``None`` when it is gone."""

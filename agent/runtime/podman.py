@@ -78,7 +78,7 @@ class PodmanRuntime:
         return str(self._json("GET", "/version").get("Version", ""))
 
     def containers(self) -> list[Container]:
-        found = self._json("GET", "/containers/json", params={"all": "true"})
+        found = self._json("GET", "/containers/json", params={"all": "true", "external": "true"})
         return [listed(entry, self._is_gone) for entry in found or []]
 
     def inspect(self, container_id: str) -> Container | None:

@@ -29,6 +29,8 @@ _STATES = {
     "stopped": State.STOPPED,
     "exited": State.EXITED,
 }
+#: What Podman shows of containers that others keep in the same storage; a ghost is one that nobody keeps any more.
+_STORAGE, _NOBODYS = "storage", ["storage"]
 
 
 def without_tag(reference: str) -> str:
@@ -46,10 +48,11 @@ def listed(entry: Mapping[str, Any], is_gone: IsGone) -> Container:
     return Container(
         id=entry["Id"],
         name=(entry.get("Names") or [""])[0],
-        state=_state(str(entry.get("State", "")), pid, is_gone),
+        state=State.GHOST if _is_ghost(entry) else _state(str(entry.get("State", "")), pid, is_gone),
         image_id=entry.get("ImageID", ""),
         labels=entry.get("Labels") or {},
         ports=tuple(_listed_ports(entry.get("Ports") or [])),
+        created_at=_seconds(str(entry.get("Created") or "")),
         started_at=max(0.0, float(entry.get("StartedAt") or 0)),
         finished_at=max(0.0, float(entry.get("ExitedAt") or 0)),
         exit_code=int(entry.get("ExitCode") or 0),
@@ -67,12 +70,17 @@ def inspected(found: Mapping[str, Any], is_gone: IsGone) -> Container:
         image_id=found.get("Image", ""),
         labels=found.get("Config", {}).get("Labels") or {},
         ports=tuple(_bound_ports(found.get("HostConfig", {}).get("PortBindings") or {})),
+        created_at=_seconds(str(found.get("Created") or "")),
         started_at=_seconds(state.get("StartedAt", "")),
         finished_at=_seconds(state.get("FinishedAt", "")),
         exit_code=int(state.get("ExitCode") or 0),
         health=str((state.get("Health") or state.get("Healthcheck") or {}).get("Status") or ""),
         restarts=int(found.get("RestartCount") or 0),
     )
+
+
+def _is_ghost(entry: Mapping[str, Any]) -> bool:
+    return entry.get("State") == _STORAGE and entry.get("Command") == _NOBODYS
 
 
 def _state(text: str, pid: int, is_gone: IsGone) -> State:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import shutil
 import socket
 import tempfile
@@ -14,7 +16,7 @@ import pytest
 
 from demo.podman import IsolatedPodman
 from demo.registry import LoopbackRegistry
-from tests.support.needs import need, need_root
+from tests.support.needs import cannot, need
 
 STAYS = ["sh", "-c", "trap 'exit 0' TERM; echo up; sleep 3600 & wait"]
 IMAGES = {
@@ -29,10 +31,10 @@ IMAGES = {
     "noting": ["sh", "-c", "echo ran >> /data/runs"],
     # A log of about 120 kB.
     "talking": ["sh", "-c", "i=0; while test $i -lt 2000; do i=$((i+1)); echo line $i; done; echo the end; sleep 99"],
-    # Fails until somebody puts a file into the volume at /data.
-    "careful": ["sh", "-c", "echo looked; test -e /data/ready"],
     # Prints what it should keep to itself.
     "telling": ["sh", "-c", "printf 'no access with %s\\n' \"$DB_PASSWORD\"; exit 5"],
+    # Fails until somebody puts a file into the volume at /data.
+    "careful": ["sh", "-c", "echo looked; test -e /data/ready"],
 }
 
 
@@ -61,7 +63,8 @@ class Containers:
 def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
     """A Podman without any image, beside a registry that has these of :data:`IMAGES`."""
     need("podman", "runc", "docker-registry", "busybox")
-    need_root("Podman of the tests runs containers with a network of their own")
+    if os.geteuid() != 0:
+        _need_rootless()
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="fleet-", dir="/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -73,6 +76,17 @@ def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
             digests[name] = podman.push(f"{registry.address}/{name}:1")
         podman.cli("rmi", "--all", "--force")
         yield Containers(podman, registry, digests)
+
+
+def _need_rootless() -> None:
+    """What Podman asks of the machine before an ordinary user may run containers."""
+    need("newuidmap", "slirp4netns")
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    for file in ("/etc/subuid", "/etc/subgid"):
+        if not any(line.startswith(f"{user}:") for line in Path(file).read_text().splitlines()):
+            cannot(f"{file} has no ids for {user}")
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        cannot("/dev/net/tun is closed to ordinary users")
 
 
 @pytest.fixture(scope="session")
