@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from agent import config as configuration
-from agent.app import NotEnrolled, build, enrol
+from agent.app import Agent, NotEnrolled, build, enrol
 from agent.config import Config, ConfigError
 from agent.control import ControlError
 from agent.engine import Engine
@@ -120,20 +120,21 @@ def _once(options: argparse.Namespace) -> int:
     with Store(config.state_dir).lock():
         agent = build(config, workers=InlineWorkers())
         error: ControlError | None = None
-        try:
-            agent.poll()
-        except ControlError as problem:
-            error = problem
-        agent.reconcile()
-        try:
-            agent.report()
-        except ControlError as problem:
-            error = problem
+        for step in (agent.poll, agent.reconcile, agent.report, lambda: _answer_all(agent)):
+            try:
+                step()
+            except ControlError as problem:
+                error = problem
         agent.write_status(error)
         status = agent.status(error)
     print("\n".join(lines(status, is_running=False)))
     failed = any(item.state is DeploymentState.FAILED for item in status.deployments)
     return FAILED if failed or error else DONE
+
+
+def _answer_all(agent: Agent) -> None:
+    while agent.logs.has_replies():
+        agent.answer()
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -28,10 +28,11 @@ class Authority:
         self.ca_file = folder / "ca.pem"
         self.ca_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, address: str = "127.0.0.1") -> tuple[Path, Path]:
-        """Certificate and key of a server on an IP address."""
+    def issue(self, address: str = "127.0.0.1", *hosts: str) -> tuple[Path, Path]:
+        """Certificate and key of a server on an IP address, which may have names too."""
         key = ec.generate_private_key(ec.SECP256R1())
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        by_name = [x509.DNSName(host) for host in hosts]
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address)), *by_name])
         certificate = self._signed(_named(address), key.public_key(), names=names)
         certificate_file, key_file = self._folder / f"{address}.pem", self._folder / f"{address}.key"
         certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

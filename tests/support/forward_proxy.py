@@ -14,9 +14,13 @@ from urllib.parse import urlsplit
 
 @dataclass
 class ForwardProxy:
-    """``seen`` are method and target of each request. With ``login`` (``user:password``) it lets nobody else in."""
+    """``seen`` are method and target of each request. With ``login`` (``user:password``) it lets nobody else in.
+
+    ``hosts`` are names that only the proxy knows: ``{"registry.example:443": "127.0.0.1:5000"}``.
+    """
 
     login: str = ""
+    hosts: dict[str, str] = field(default_factory=dict)
     seen: list[tuple[str, str]] = field(default_factory=list)
 
     def __enter__(self) -> ForwardProxy:
@@ -51,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_CONNECT(self) -> None:
         if not self._is_let_in():
             return
-        host, _, port = self.path.rpartition(":")
+        host, _, port = self.owner.hosts.get(self.path, self.path).rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10) as upstream:
             self.send_response(200)
             self.end_headers()

@@ -16,22 +16,30 @@ from pathlib import Path
 from demo.podman import IsolatedPodman
 from demo.registry import Guard, LoopbackRegistry
 from tests.support.authority import Authority
+from tests.support.forward_proxy import ForwardProxy
 from tests.support.needs import need, need_root
 
+#: How the registry is called behind the site's proxy; no name server knows it.
+PROXIED = "registry.site.example"
 USER, PASSWORD = "edge", "s3cret-right"
 #: As ``htpasswd -nbB edge s3cret-right`` prints it, with a cost that suits tests.
 _HTPASSWD = "edge:$2b$04$NcEfOvw2.XB9Q0514ogbaOl4cpue8mw4HzbWNAU4lhoZDQpSU4zxO\n"
 
 
-class _PodmanWithHome(IsolatedPodman):
+class _PodmanOfSite(IsolatedPodman):
+    """With an environment as a drop-in of ``podman.service`` gives it. Loopback addresses go through no proxy."""
+
+    proxy = ""
+
     def _environment(self) -> dict[str, str]:
-        return super()._environment() | {"HOME": str(self.folder / "home")}
+        return super()._environment() | {"HOME": str(self.folder / "home"), "HTTPS_PROXY": self.proxy}
 
 
 @dataclass(frozen=True)
 class PrivateSite:
     podman: IsolatedPodman
     registry: LoopbackRegistry
+    proxy: ForwardProxy
     #: Where the service looks for the registry's authority.
     trust: Path
 
@@ -57,10 +65,13 @@ def private_site() -> Iterator[PrivateSite]:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         authority = Authority(folder / "authority")
         (folder / "htpasswd").write_text(_HTPASSWD)
-        guard = Guard(authority.ca_file, *authority.issue(), folder / "htpasswd")
+        guard = Guard(authority.ca_file, *authority.issue("127.0.0.1", PROXIED), folder / "htpasswd")
         registry = stack.enter_context(LoopbackRegistry(folder / "registry", guard))
-        podman = _PodmanWithHome(folder / "podman")
-        trust = podman.folder / "home" / ".config" / "containers" / "certs.d" / registry.address
-        trust.mkdir(parents=True)
-        shutil.copy(authority.ca_file, trust / "ca.crt")
-        yield PrivateSite(stack.enter_context(podman), registry, trust)
+        proxy = stack.enter_context(ForwardProxy(hosts={f"{PROXIED}:443": registry.address}))
+        podman = _PodmanOfSite(folder / "podman")
+        podman.proxy = proxy.url
+        trust = podman.folder / "home" / ".config" / "containers" / "certs.d"
+        for host in (registry.address, PROXIED):
+            (trust / host).mkdir(parents=True)
+            shutil.copy(authority.ca_file, trust / host / "ca.crt")
+        yield PrivateSite(stack.enter_context(podman), registry, proxy, trust / registry.address)

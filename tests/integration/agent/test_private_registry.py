@@ -18,7 +18,7 @@ from tests.integration.agent.conftest import RealEdge
 from tests.support.devices import ManualClock
 from tests.support.fake_control import score, service
 from tests.support.podman import STAYS
-from tests.support.private_registry import PASSWORD, USER, PrivateSite, private_site
+from tests.support.private_registry import PASSWORD, PROXIED, USER, PrivateSite, private_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.clause("AGT-15")]
 
@@ -120,6 +120,11 @@ def test_an_authority_that_podman_was_not_told_of_is_named_by_podman(runtime: Po
     finally:
         elsewhere.rename(site.trust)
     assert not isinstance(caught.value, LoginRefused)
+
+
+def test_podman_s_own_proxy_leads_to_a_registry_that_only_the_proxy_knows(runtime: PodmanRuntime, site: PrivateSite):
+    runtime.pull(f"{PROXIED}/service:1", Login(PROXIED, USER, PASSWORD))
+    assert set(site.proxy.seen) == {("CONNECT", f"{PROXIED}:443")}
 
 
 # Pruning ---------------------------------------------------------------------------------------------------------

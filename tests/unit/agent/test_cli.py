@@ -113,6 +113,16 @@ def test_status_shows_what_the_agent_wrote(enrolled: str, capsys: pytest.Capture
 
 
 @pytest.mark.case("E3")
+@pytest.mark.clause("AGT-16")
+def test_once_answers_who_asked_for_logs(enrolled: str, control: FakeControlPlane):
+    control.want("u1", score(service("api", "r.example/api:1"), service("web", "r.example/web:1")))
+    main(["--config", enrolled, "once"])
+    control.want_log("r1", "u1", "api")
+    control.want_log("r2", "u1", "web")
+    assert main(["--config", enrolled, "once"]) == 0
+    assert [reply.text for reply in control.logs] == ["simulated start of api", "simulated start of web"]
+
+
 def test_once_without_a_control_plane_works_on_what_it_knows_and_says_so(
     enrolled: str, control: FakeControlPlane, capsys: pytest.CaptureFixture[str]
 ):
