@@ -179,4 +179,4 @@ def _ask(key: str) -> str:
 def _tell_users(found: dict[str, Any]) -> None:
     """What a change means for what runs already."""
     for deployment in found["usedBy"]:
-        say(f"{deployment} keeps the values that it has until: fleetctl retarget {deployment}")
+        say(f"{deployment}: containers that run keep the values that they have until: fleetctl retarget {deployment}")

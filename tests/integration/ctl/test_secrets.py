@@ -55,7 +55,7 @@ def test_secrets_are_listed_described_and_deleted_with_who_needs_them(fleetctl: 
     world.device("edge-1")
     world.rollout(Vault().manifest("api", "db/password"))
     done = fleetctl("secret", "set", "db", "password=-", stdin="hunter2")
-    assert done.lines[1] == "default/api keeps the values that it has until: fleetctl retarget default/api"
+    assert done.lines[1].startswith("default/api: containers that run keep the values that they have until: fleetctl r")
     listed = fleetctl("secret", "list")
     assert listed.lines[1].split() == ["default", "db", "password", "-", "2026-12-01", "14:00:00", "UTC", "ada"]
     assert fleetctl("secret", "list", "-n", "shop").stderr == "nothing found\n"
