@@ -32,6 +32,11 @@ hypothesis.settings.register_profile("fleet", deadline=None, derandomize=os.envi
 hypothesis.settings.load_profile("fleet")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("root"):
+        needs.need_root(mark.args[0])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in needs.missing():
         terminalreporter.write_line(f"not set up: {line}", yellow=True)

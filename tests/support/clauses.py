@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clause(*ids): the test shows these clauses of docs/reference/behaviour.md")
     config.addinivalue_line("markers", "case(*ids): the test is that situation from the field (R2, P3, E1, …)")
+    config.addinivalue_line("markers", "root(why): cannot run as an ordinary user; the why is for people")
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "database: runs on PostgreSQL and a second time on SQLite; implies django_db")
     if config.getoption("--clauses"):

@@ -72,9 +72,9 @@ def steps() -> dict[str, list[tuple[str, Side]]]:
 def label(value: object) -> str:
     match value:
         case (str(name), Side() as side):
-            return f"{side} {name}"
+            return f"{side}-{name}".replace(" ", "-")
         case Write(file, moment):
-            return f"{file} {moment}"
+            return f"{file.partition('/')[0]}-{moment}"
     return str(value)
 
 
