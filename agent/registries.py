@@ -94,8 +94,8 @@ class Logins:
             unasked = self._unasked.get(registry)
             reason = f", and the control plane could not be asked for one ({unasked})" if unasked else ""
             return (
-                f"there is no login for {registry}{reason}; make a secret for that registry in the control plane, "
-                f'or add [registries."{registry}"] to the configuration of the device'
+                f"there is no login for {registry}{reason}; run: fleetctl secret set-registry NAME {registry}, or add "
+                f'[registries."{registry}"] to the configuration of the device'
             )
         place = f'[registries."{registry}"]' if self._source.is_configured(registry) else "the control plane"
         return f"{registry} does not let user {login.username!r} of {place} have it; correct the password or the rights"

@@ -125,6 +125,8 @@ def test_an_authority_that_podman_was_not_told_of_is_named_by_podman(runtime: Po
 def test_podman_s_own_proxy_leads_to_a_registry_that_only_the_proxy_knows(runtime: PodmanRuntime, site: PrivateSite):
     runtime.pull(f"{PROXIED}/service:1", Login(PROXIED, USER, PASSWORD))
     assert set(site.proxy.seen) == {("CONNECT", f"{PROXIED}:443")}
+    runtime.create(ContainerSpec("api", f"{PROXIED}/service:1", "no"))
+    assert "PROXY" not in site.podman.cli("inspect", "--format", "{{.Config.Env}}", "api").upper()
 
 
 # Pruning ---------------------------------------------------------------------------------------------------------
