@@ -13,7 +13,7 @@ import msgspec
 
 from bench.figures import Figure, machine, table
 
-PARTS = ("polls", "releases", "reports", "memory")
+PARTS = ("polls", "releases", "reports", "waiting", "memory")
 
 
 def main() -> int:

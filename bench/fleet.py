@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 
 from agent.wire.messages import EnrolRequest
-from devices.models import Connectivity, DesiredHead, Device, DeviceGroup, Heartbeat
+from devices.models import Connectivity, Credential, DesiredHead, Device, DeviceGroup, Heartbeat
 from devices.services import device_enrol, token_create
+from devices.services.tokens import hash_of
 from fleet.core import clock, door
 from rollouts import services
 from rollouts.models import Deployment
@@ -47,6 +49,16 @@ def in_bulk(count: int) -> Sequence[Device]:
     group, _ = DeviceGroup.objects.get_or_create(name=GROUP)
     group.devices.add(*rows)
     return rows
+
+
+def credentials(rows: Sequence[Device]) -> list[str]:
+    """A credential for each of these, without enrolment: for many devices that call."""
+    plain = [secrets.token_urlsafe(32) for _ in rows]
+    Credential.objects.bulk_create(
+        Credential(device=row, token_hash=hash_of(text), created_at=clock.now())
+        for row, text in zip(rows, plain, strict=True)
+    )
+    return plain
 
 
 def applied(name: str, role: str, image: str = "registry.example.com/app:1.0") -> Deployment:

@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from agent.wire import messages
 from devices import policy
 from devices.agent_views import agent_view, body_of, json_answer, token_hash, unknown_credential
-from devices.models import Credential, DesiredItem, Device
-from devices.polling import Head, head_of
+from devices.models import Credential, DesiredItem
+from devices.polling import Head, head_of, listed_for
 from devices.services.enrolment import device_enrol
 from devices.services.mailbox import inbox_put, inbox_unread
 from devices.services.reports import FACTS_KIND, SelfPortrait
@@ -104,16 +104,9 @@ def _desired_state(head: Head) -> messages.DesiredState:
     In this order a release between the two reads shows newer items under an older version, and the device asks again;
     in the other order it would take the old list for the new one.
     """
-    name, uid = Device.objects.values_list("name", "uid").get(pk=head.device_id)
-    items = DesiredItem.objects.filter(device_id=head.device_id).order_by("kind", "key")
-    rows = items.values_list("kind", "key", "version", "document_id", "remove")
+    listed = listed_for(head.device_id)
+    if listed is None:  # the device was forgotten after the first read
+        raise unknown_credential()
     return messages.DesiredState(
-        device=name,
-        uid=str(uid),
-        epoch=head.epoch,
-        version=head.version,
-        items=[
-            messages.DesiredItem(kind=kind, key=key, version=changed, hash=hash or "", remove=remove)
-            for kind, key, changed, hash, remove in rows
-        ],
+        device=listed.name, uid=listed.uid, epoch=head.epoch, version=head.version, items=listed.items
     )

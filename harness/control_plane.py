@@ -16,6 +16,8 @@ from harness.process import ManagedProcess, NotReady
 ROOT = Path(__file__).resolve().parent.parent
 #: Django and every app are imported before a process is ready; a busy machine of two cores needs a while.
 START_SECONDS = 60
+#: Of a web process: each keeps a connection to the database, and without a limit there would be hundreds.
+THREADS = 8
 #: Requests that a waiting process holds at most: more than its own limit, so that it can say that it is full.
 MOST_WAITING = 16_384
 
@@ -69,9 +71,9 @@ class ControlPlane:
         """Start the web server; its address, like ``http://127.0.0.1:8000``."""
         port = port or free_port()
         command = ["granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port)]
-        command += ["--workers", str(workers), "--log-level", "warning", "fleet.wsgi:application"]
+        command += ["--workers", str(workers), "--blocking-threads", str(THREADS), "--log-level", "warning"]
         address = f"http://127.0.0.1:{port}"
-        self._start("web", command, lambda: _answers(f"{address}/healthz"))
+        self._start("web", [*command, "fleet.wsgi:application"], lambda: _answers(f"{address}/healthz"))
         return address
 
     def waiting(self, *, port: int | None = None, name: str = "waiting") -> str:

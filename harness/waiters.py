@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
+
+Result = TypeVar("Result")
 
 CONNECT_SECONDS = 10
 #: The server's queue of connections that it has not accepted yet is short.
@@ -52,6 +55,10 @@ class Waiters:
     def hold(self, address: str, credential: str, etag: str, *, seconds: int = 50) -> Future[Reply]:
         """Wait as a device does that polled ``etag``."""
         return self.get(f"{address}/api/agent/v1/wait?seconds={seconds}", signed(credential, etag))
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run something in the loop, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def fetch(self, url: str, headers: Mapping[str, str]) -> Reply:
         """As :meth:`get`, from within the loop."""
