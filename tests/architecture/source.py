@@ -19,7 +19,11 @@ WRITERS = ("services", "mailbox", "audit", "leases", "fsm", "roles")
 @dataclass(frozen=True)
 class Module:
     path: Path
-    tree: ast.Module
+
+    @property
+    def tree(self) -> ast.Module:
+        """Parsed when a test asks: every worker of a run collects the modules, one or two look into them."""
+        return parsed(self.path)
 
     @property
     def name(self) -> str:
@@ -49,7 +53,12 @@ class Module:
 def modules(*folders: str) -> tuple[Module, ...]:
     """The modules below these folders of the checkout, without migrations."""
     paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return tuple(Module(path, ast.parse(path.read_bytes())) for path in paths if "migrations" not in path.parts)
+    return tuple(Module(path) for path in paths if "migrations" not in path.parts)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
 
 
 def dotted(node: ast.AST) -> str:

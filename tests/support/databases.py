@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from harness.postgres import PostgresServer
+from tests.support import ending
 from tests.support.needs import need
 
 CHOICE = "FLEET_TEST_DATABASE"
@@ -70,17 +69,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
     database = TestDatabase(os.environ.get(CHOICE, "postgres"))
     database.announce()
     early_config.stash[_key] = database
-    signal.signal(signal.SIGTERM, _end)
+    ending.heed()
     try:
         return (yield)
     except BaseException:
         database.remove()
         raise
-
-
-def _end(number: int, frame: object) -> NoReturn:
-    """A run that is told to end (by ``timeout``, by CI) puts away what it started, like one that was interrupted."""
-    pytest.exit("ended by SIGTERM", returncode=128 + number)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -37,6 +37,11 @@ def cannot(why: str) -> NoReturn:
     pytest.skip(why)
 
 
+def note(lines: Iterable[str]) -> None:
+    """What was missing in another process of this run."""
+    _missing.update(lines)
+
+
 def missing() -> Iterable[str]:
     """What was missing so far, once each."""
     return sorted(_missing)

@@ -26,11 +26,13 @@ def temporary() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_sigterm_puts_everything_away(temporary: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [0, 1])
+def test_sigterm_puts_everything_away(temporary: Path, tmp_path: Path, workers: int) -> None:
     need("initdb", "redis-server")
     waits = tmp_path / "waits"
     environment = {**os.environ, "TMPDIR": str(temporary), "WAITS_FILE": str(waits), "FLEET_TEST_DATABASE": "postgres"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/tools/waits_to_be_told.py"]
+    options = ["-q", "-p", "no:cacheprovider", f"--numprocesses={workers}", f"--basetemp={tmp_path / 'own'}"]
+    command = [sys.executable, "-m", "pytest", *options, "tests/tools/waits_to_be_told.py"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as run:
         wait_until(lambda: waits.exists() or run.poll() is not None, seconds=60, what="the run holds its servers")
         held = {path.name.rpartition("-")[0] for path in temporary.iterdir()}
