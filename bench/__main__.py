@@ -13,7 +13,17 @@ import msgspec
 
 from bench.figures import Figure, machine, table
 
-PARTS = ("polls", "releases", "reports", "waiting", "memory")
+PARTS = (
+    "polls",
+    "releases",
+    "reports",
+    "waiting",
+    "memory",
+    "passes",
+    "applies",
+    "simulated",
+    "simulated-embedded",
+)
 
 
 def main() -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from agent.wire.messages import EnrolRequest
 from devices.models import Connectivity, Credential, DesiredHead, Device, DeviceGroup, Heartbeat
@@ -18,17 +19,16 @@ from rollouts.models import Deployment
 GROUP = "lab"
 
 
+def token(name: str, *, labels: Mapping[str, str], uses: int = 1) -> str:
+    """The plain text of an enrolment token into the group."""
+    group, _ = DeviceGroup.objects.get_or_create(name=GROUP)
+    expires_at = clock.now() + timedelta(hours=1)
+    return token_create(name=name, expires_at=expires_at, use_limit=uses, labels=labels, groups=[group], actor=None)[1]
+
+
 def enrolled(count: int) -> dict[str, str]:
     """Credentials of devices that went through enrolment, by device id."""
-    group, _ = DeviceGroup.objects.get_or_create(name=GROUP)
-    _token, plain = token_create(
-        name=f"bench-{count}-{clock.now().timestamp()}",
-        expires_at=clock.now() + timedelta(hours=1),
-        use_limit=count,
-        labels={"role": "bench"},
-        groups=[group],
-        actor=None,
-    )
+    plain = token(f"bench-{count}-{clock.now().timestamp()}", labels={"role": "bench"}, uses=count)
     names = [f"bench-{number}" for number in range(count)]
     return {name: device_enrol(request=EnrolRequest(device=name, token=plain)).credential for name in names}
 
@@ -61,8 +61,13 @@ def credentials(rows: Sequence[Device]) -> list[str]:
     return plain
 
 
-def applied(name: str, role: str, image: str = "registry.example.com/app:1.0") -> Deployment:
-    """A deployment of one service for all devices of a role."""
+def applied(
+    name: str, role: str, image: str = "registry.example.com/app:1.0", *, secret: tuple[str, str] | None = None
+) -> Deployment:
+    """A deployment of one service for all devices of a role; ``secret`` is name and key of one that it needs."""
+    service: dict[str, Any] = {"name": name, "image": image}
+    if secret is not None:
+        service["secret_env"] = [{"name": "SECRET", "secret": {"name": secret[0], "key": secret[1]}}]
     manifest = {
         "apiVersion": "fleet.nationtech.io/v1alpha1",
         "kind": "Deployment",
@@ -70,7 +75,7 @@ def applied(name: str, role: str, image: str = "registry.example.com/app:1.0") -
         "spec": {
             "allowedGroups": [GROUP],
             "targetSelector": {"matchLabels": {"role": role}},
-            "score": {"type": "PodmanV0", "data": {"services": [{"name": name, "image": image}]}},
+            "score": {"type": "PodmanV0", "data": {"services": [service]}},
         },
     }
     (admitted,) = door.admit(json.dumps(manifest))

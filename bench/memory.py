@@ -1,10 +1,9 @@
-"""What the agent holds resident at rest with ten deployments, on real Podman where there is one."""
+"""What the agent holds resident at rest with ten deployments that use a secret, on real Podman."""
 
 from __future__ import annotations
 
 import sys
 import time
-from datetime import timedelta
 
 import psutil
 
@@ -13,12 +12,11 @@ from bench.figures import Figure
 from bench.installation import Installation
 from demo import devices as demo_devices
 from demo.podman import IsolatedPodman
-from devices.models import Device, DeviceGroup
-from devices.services import token_create
-from fleet.core import clock
+from devices.models import Device
 from harness.process import ManagedProcess
 from harness.waiting import wait_until
 from rollouts.models import Target
+from vault.services import secret_put
 
 DEPLOYMENTS = 10
 LIMIT_BYTES = 45e6
@@ -35,28 +33,17 @@ def measure(installation: Installation) -> list[Figure]:
     with IsolatedPodman(installation.folder / "podman") as podman:
         podman.build(IMAGE, command=["sleep", "100000"])
         device = demo_devices.prepare(installation.folder / "devices", "memory-1", server=server, socket=podman.socket)
-        demo_devices.enrol(device, _token())
+        demo_devices.enrol(device, fleet.token("memory", labels={"role": "memory"}))
         Device.objects.filter(name="memory-1").update(labels={"role": "memory"})
         with ManagedProcess("agent", device.agent("run"), log=installation.folder / "agent.log") as agent:
             agent.start()
             return _at_rest(agent)
 
 
-def _token() -> str:
-    group, _ = DeviceGroup.objects.get_or_create(name=fleet.GROUP)
-    return token_create(
-        name="memory",
-        expires_at=clock.now() + timedelta(hours=1),
-        use_limit=1,
-        labels={"role": "memory"},
-        groups=[group],
-        actor=None,
-    )[1]
-
-
 def _at_rest(agent: ManagedProcess) -> list[Figure]:
+    secret_put(namespace="default", name="memory", values={"password": "hunter2"}, registry="", actor=None)
     for number in range(DEPLOYMENTS):
-        fleet.applied(f"memory-{number}", "memory", IMAGE)
+        fleet.applied(f"memory-{number}", "memory", IMAGE, secret=("memory", "password"))
     rows = Target.objects.filter(device_name="memory-1", state="converged")
     wait_until(lambda: rows.count() == DEPLOYMENTS, seconds=180, what="ten deployments have converged", every=0.5)
     process = psutil.Process(agent.pid)

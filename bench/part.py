@@ -12,11 +12,14 @@ import msgspec
 
 from bench.installation import installed
 
+EMBEDDED = "embedded"
+
 
 def main(name: str) -> None:
-    """Measure ``bench.<name>`` on an installation of its own."""
-    with installed() as installation:
-        for figure in importlib.import_module(f"bench.{name}").measure(installation):
+    """Measure ``bench.<name>`` on an installation of its own; ``<name>-embedded`` is on SQLite and a folder."""
+    module, _, variant = name.partition("-")
+    with installed(embedded=variant == EMBEDDED) as installation:
+        for figure in importlib.import_module(f"bench.{module}").measure(installation):
             print(msgspec.json.encode(figure).decode(), flush=True)
 
 
