@@ -16,4 +16,5 @@ urlpatterns = [
     path(f"{ONE}manifest/", deployments.DeploymentManifest.as_view(), name="deployment-manifest"),
     path(f"{ONE}retarget/", deployments.DeploymentRetarget.as_view(), name="deployment-retarget"),
     path(f"{ONE}end/", deployments.RolloutEnd.as_view(), name="rollout-end"),
+    path(f"{ONE}forget-device/", deployments.DeploymentForgetDevice.as_view(), name="deployment-forget-device"),
 ]

@@ -83,6 +83,7 @@ class Deployment(ConcurrentTransitionMixin, models.Model):
         permissions = [
             ("retarget_deployment", "Can retarget a deployment"),
             ("end_deployment", "Can end a rollout"),
+            ("forget_device_deployment", "Can give up a device that a deletion waits for"),
         ]
 
     def __str__(self) -> str:

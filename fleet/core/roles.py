@@ -32,6 +32,7 @@ _OPERATED = frozenset(
         "rollouts.delete_deployment",
         "rollouts.retarget_deployment",
         "rollouts.end_deployment",
+        "rollouts.forget_device_deployment",
         "devices.change_device",
         "devices.delete_device",
         "vault.add_secret",

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 NAMED = 3
 #: A device's own words are cut here, so that a sentence stays one.
 MAX_WORDS = 300
+_AWAY = ("never", "offline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +107,21 @@ def _advice(blockers: Sequence[Blocker], whom: str) -> str:
     return f"fix {whom} or apply a new revision"
 
 
-def removing(blockers: Sequence[Blocker], *, total: int, now: datetime) -> str:
-    """``Waiting for edge-3 to remove its containers: offline since 14:02 UTC`` (DEP-14)."""
+def removing(blockers: Sequence[Blocker], *, total: int, give_up: str, now: datetime) -> str:
+    """``Waiting for edge-3 to remove its containers: offline since 14:02 UTC; …`` (DEP-14).
+
+    ``give_up`` is the command that ends the wait for a device, which is named after it; said when one is away.
+    """
+    away = next((blocker.device for blocker in blockers if blocker.connectivity in _AWAY), "")
+    advice = f"; if {'it' if total == 1 else away} will not come back: {give_up} {away}" if away else ""
     if total == 1 and blockers:
-        return f"Waiting for {blockers[0].device} to remove its containers: {_why_not_removed(blockers[0], now)}"
+        reason = _why_not_removed(blockers[0], now)
+        return f"Waiting for {blockers[0].device} to remove its containers: {reason}{advice}"
     listed = _listed([f"{blocker.device} ({_why_not_removed(blocker, now)})" for blocker in blockers], total)
-    return f"Waiting for {total} devices to remove their containers: {listed}"
+    return f"Waiting for {total} devices to remove their containers: {listed}{advice}"
 
 
 def _why_not_removed(blocker: Blocker, now: datetime) -> str:
-    if blocker.connectivity in ("never", "offline") or blocker.message:
+    if blocker.connectivity in _AWAY or blocker.message:
         return why(blocker, now)
     return "has not confirmed it yet"

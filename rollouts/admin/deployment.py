@@ -22,6 +22,7 @@ from fleet.core.labels import explain
 from rollouts import selectors, services
 from rollouts.admin import live, looks, manifest
 from rollouts.admin.editor import EditorViews
+from rollouts.admin.forms import GiveUpForm
 from rollouts.models import DELETING, Deployment, Phase
 from rollouts.selectors.matching import spec_of
 
@@ -41,6 +42,11 @@ def _end(deployment: Deployment, user: Any, _: dict[str, Any]) -> str:
 def _delete(deployment: Deployment, user: Any, _: dict[str, Any]) -> str:
     services.deployment_delete(deployment=deployment, actor=user)
     return f"{deployment} is being deleted: its devices remove it and prove it."
+
+
+def _give_up(deployment: Deployment, user: Any, asked: dict[str, Any]) -> str:
+    services.deployment_forget_device(deployment=deployment, device=asked["device"], actor=user)
+    return f"The deletion of {deployment} waits for {asked['device']} no more."
 
 
 OPERATIONS = (
@@ -85,6 +91,21 @@ OPERATIONS = (
             "It stays in Deleting until each of them has proven that; an offline device is waited for by name.",
         ],
         offered=lambda deployment: deployment.phase != DELETING,
+        danger=True,
+    ),
+    Operation(
+        name="forget-device",
+        label="Give up a device",
+        icon="link_off",
+        permission="rollouts.forget_device_deployment",
+        question="Delete {} without the proof of a device?",
+        run=_give_up,
+        consequences=lambda _: [
+            "For a device that will not come back. Nobody knows whether its containers still run there.",
+            "Should it come back, it removes them by itself. The deployment ends when no other device is waited for.",
+        ],
+        offered=lambda deployment: deployment.phase == DELETING,
+        form=GiveUpForm,
         danger=True,
     ),
 )

@@ -22,6 +22,7 @@ from rollouts.api.forms import (
     DeploymentListed,
     DeploymentObject,
     DeploymentOnDevice,
+    OneDevice,
     RevisionObject,
     TargetObject,
 )
@@ -155,6 +156,21 @@ class RolloutEnd(DeploymentView):
         """Release nothing more of the newest revision, for good."""
         services.rollout_end(deployment=self.found(), actor=self.actor)
         return Response(DeploymentObject(self.found()).data)
+
+
+class DeploymentForgetDevice(DeploymentView):
+    required_permissions = {"POST": ["rollouts.forget_device_deployment"]}
+
+    @extend_schema(
+        operation_id="deployment_forget_device", request=OneDevice, responses={204: None, 200: DeploymentObject}
+    )
+    def post(self, request: Request, **_: str) -> Response:
+        """Wait no more for a device in a deletion: 204 when the deployment is gone by that, else 200."""
+        deployment = self.found()
+        device = device_named(self.checked(OneDevice)["device"])
+        services.deployment_forget_device(deployment=deployment, device=device, actor=self.actor)
+        left = Deployment.objects.filter(pk=deployment.pk).first()
+        return Response(status=204) if left is None else Response(DeploymentObject(left).data)
 
 
 class DeploymentsOnDevice(ApiView):

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.core.openapi import manifest_component
-from fleet.core.rest import API_VERSION, Constant
+from fleet.core.rest import API_VERSION, Constant, Strict, Text
 from fleet.targeting.models import TargetState
 from rollouts import selectors
 from rollouts.models import DELETING, Deployment, Phase, PhaseChange, Revision, Target
@@ -158,6 +158,10 @@ class DeploymentOnDevice(serializers.Serializer[OnDevice]):
         if found.item is None:
             return "nothing"
         return "remove" if found.item.remove else "run"
+
+
+class OneDevice(Strict):
+    device = Text(max_length=63, help_text="Its name.")
 
 
 class PhaseChangeObject(serializers.Serializer[PhaseChange]):

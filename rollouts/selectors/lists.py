@@ -7,6 +7,8 @@ from typing import Any
 
 from django.db.models import Case, CharField, F, FilteredRelation, Q, QuerySet, Value, When
 
+from agent.wire.messages import DEPLOYMENT_KIND
+from devices.models import DesiredItem
 from fleet.core import clock
 from fleet.targeting import wording
 from fleet.targeting.models import TargetState
@@ -203,3 +205,9 @@ def deployments_to_remove() -> QuerySet[Deployment]:
     """Deployments whose removal is not proven yet (DEP-14)."""
     rows: QuerySet[Deployment] = Deployment.objects.filter(life=Life.DELETING)
     return rows.order_by("deleting_since", "pk")
+
+
+def devices_to_remove_it(deployment: Deployment) -> list[str]:
+    """Names of the devices that have not proven to be without this deployment (DEP-14): one query."""
+    holding = DesiredItem.objects.filter(kind=DEPLOYMENT_KIND, key=str(deployment.uid)).order_by("device__name")
+    return list(holding.values_list("device__name", flat=True))

@@ -1,7 +1,12 @@
 """Every write to deployments, revisions and targets."""
 
 from rollouts.services.applying import Applied, deployment_apply, deployment_retarget
-from rollouts.services.ending import deployment_delete, deployment_evaluate_removal, rollout_end
+from rollouts.services.ending import (
+    deployment_delete,
+    deployment_evaluate_removal,
+    deployment_forget_device,
+    rollout_end,
+)
 from rollouts.services.evaluation import revision_evaluate
 from rollouts.services.manifests import manifests_apply
 from rollouts.services.passes import count_latecomers, drain_deployments, evaluate_touched, sweep
@@ -12,6 +17,7 @@ __all__ = [
     "deployment_apply",
     "deployment_delete",
     "deployment_evaluate_removal",
+    "deployment_forget_device",
     "deployment_retarget",
     "drain_deployments",
     "evaluate_touched",

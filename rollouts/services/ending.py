@@ -7,17 +7,19 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
 
 from agent.wire.messages import DEPLOYMENT_KIND
-from devices.models import DesiredItem
+from devices.models import Connectivity, DesiredItem, Device
 from devices.services import mailbox
 from fleet.core import audit, clock
+from fleet.core.errors import Conflict, NotFound
 from fleet.core.fsm import locked
 from fleet.targeting import wording
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end
 from rollouts.models import LIVE_PHASES, Deployment, Life, Observation, Phase, Revision
+from rollouts.selectors import devices_to_remove_it
 from rollouts.services.applying import active
 from rollouts.services.bells import ring_for_deployment
 from rollouts.services.history import KIND, tell
@@ -81,14 +83,56 @@ def deployment_evaluate_removal(*, deployment_id: int) -> None:
         holding = mailbox.holders(DEPLOYMENT_KIND, str(deployment.uid))
         waiting = holding.count()
         if waiting:
-            message = wording.removing(_blockers(holding), total=waiting, now=clock.now())
+            give_up = f"fleetctl forget-device {deployment}"
+            message = wording.removing(_blockers(holding), total=waiting, give_up=give_up, now=clock.now())
             Deployment.objects.filter(pk=deployment_id).exclude(removal_message=message).update(removal_message=message)
         else:
             _forget(deployment)
 
 
+def deployment_forget_device(*, deployment: Deployment, device: Device, actor: User | None) -> None:
+    """Wait for this device no more: a deployment that is being deleted gives it up without proof (DEP-14).
+
+    The object ends when it was the last one. Should the device come back, it removes the containers by itself, because
+    nothing that is not desired stays there; until then they may run.
+
+    Raises:
+        NotFound: the deployment is gone.
+        Conflict: it is not being deleted, or does not wait for this device; nothing was changed.
+    """
+    try:
+        with locked(Deployment, deployment.pk) as fresh:
+            _give_up(fresh, device)
+            audit.record(
+                actor=actor, action="forget-device", kind=KIND, name=str(fresh), detail={"device": device.name}
+            )
+            who = actor.get_username() if actor else "the system"
+            tell(
+                fresh,
+                reason="DeviceGivenUp",
+                message=f"{who} gave up {device.name}; its containers may still run there",
+            )
+    except Deployment.DoesNotExist:
+        raise NotFound(f"Deployment {deployment} is gone") from None
+    deployment_evaluate_removal(deployment_id=deployment.pk)
+
+
+def _give_up(deployment: Deployment, device: Device) -> None:
+    if deployment.life != Life.DELETING:
+        raise Conflict(
+            f"Deployment {deployment} is not being deleted, so no device can be given up; delete it first, "
+            "or retarget it without the device"
+        )
+    key = str(deployment.uid)
+    if not mailbox.desired_drop(kind=DEPLOYMENT_KIND, key=key, device_ids=[device.pk]):
+        waits = wording.names(devices_to_remove_it(deployment)) or "no device"
+        raise Conflict(f"Deployment {deployment} does not wait for {device.name}; it waits for {waits}")
+
+
 def _blockers(holding: QuerySet[DesiredItem]) -> list[wording.Blocker]:
-    rows = holding.order_by("device__name").values_list(
+    """The first few, those that are away before the others: about them something can be done."""
+    away = Q(device__heartbeat__connectivity__in=(Connectivity.OFFLINE, Connectivity.NEVER))
+    rows = holding.order_by(Case(When(away, then=0), default=1), "device__name").values_list(
         F("device__name"), F("device__heartbeat__connectivity"), F("device__heartbeat__connectivity_since")
     )
     return [

@@ -1,4 +1,4 @@
-"""``fleetctl retarget``, ``end`` and ``delete``."""
+"""``fleetctl retarget``, ``end``, ``delete`` and ``forget-device``."""
 
 from __future__ import annotations
 
@@ -29,6 +29,18 @@ def end(context: typer.Context, name: Name, namespace: Namespace = DEFAULT_NAMES
     """Release nothing more of a rollout, for good. What runs keeps running; this is no pause."""
     found = client(context).call("POST", f"{deployment_path(name, namespace)}end/")
     say(f"deployment {full_name(name, namespace)}: {found['status']['phase']}. {found['status']['message']}")
+
+
+def forget_device(
+    context: typer.Context,
+    name: Name,
+    device: Annotated[str, typer.Argument(help="The device that will not come back.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
+    """Wait no more for a device in a deletion. Should it come back, it removes the containers by itself."""
+    left = client(context).call("POST", f"{deployment_path(name, namespace)}forget-device/", body={"device": device})
+    words = f"it is still being deleted. {left['status']['message']}" if left else "it is deleted now"
+    say(f"deployment {full_name(name, namespace)} gave up {device}; {words}")
 
 
 def delete(

@@ -337,9 +337,29 @@ def test_a_deletion_waits_for_its_devices_and_says_so(operator: Client, world: W
     text = words(done)
     assert "Deleting" in text
     assert "Waiting for edge-1 to remove its containers: offline since 14:00 UTC" in text
-    assert not buttons(done)
+    assert buttons(done) == {"forget-device"}
     refused = operator.post(at("rollouts_deployment_retarget", deployment.pk))
     assert refused.status_code == 409
+
+
+@pytest.mark.clause("DEP-14")
+def test_a_device_that_will_not_come_back_is_given_up_after_a_question(operator: Client, world: World) -> None:
+    device = world.device("edge-1")
+    deployment = world.rollout()
+    world.goes(device, Connectivity.OFFLINE)
+    operator.post(at("rollouts_deployment_remove", deployment.pk))
+    address = at("rollouts_deployment_forget-device", deployment.pk)
+    asked = operator.get(address)
+    assert "Nobody knows whether its containers still run there" in words(asked)
+    assert 'value="edge-1"' in asked.content.decode()
+    wrong = operator.post(address, {"device": "edge-9"})
+    assert "There is no device 'edge-9'." in words(wrong)
+    other = world.device("edge-2", role="camera")
+    assert "does not wait for edge-2; it waits for edge-1" in words(operator.post(address, {"device": other.name}))
+    done = operator.post(address, {"device": "edge-1"}, follow=True)
+    assert "The deletion of default/api waits for edge-1 no more." in words(done)
+    assert not Deployment.objects.exists()
+    assert AuditEntry.objects.filter(action="forget-device", actor_name="operator").exists()
 
 
 @pytest.mark.case("R3")

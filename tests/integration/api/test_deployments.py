@@ -161,6 +161,22 @@ def test_deleting_waits_for_the_devices_and_says_so(operator: Rest, world: World
     problem(operator.call("POST", f"{API}end/"), 409)
 
 
+@pytest.mark.clause("DEP-14")
+def test_devices_that_will_not_come_back_are_given_up_one_by_one(operator: Rest, world: World) -> None:
+    world.devices(["edge-1", "edge-2"])
+    world.rollout()
+    refused = problem(operator.call("POST", f"{API}forget-device/", {"device": "edge-1"}), 409)
+    assert "is not being deleted" in refused["detail"]
+    operator.call("DELETE", API)
+    problem(operator.call("POST", f"{API}forget-device/", {"device": "edge-9"}), 404)
+    problem(operator.call("POST", f"{API}forget-device/", {"devise": "edge-1"}), 422)
+    left = operator.call("POST", f"{API}forget-device/", {"device": "edge-1"})
+    assert left.status_code == 200
+    assert left.json()["status"]["message"].startswith("Waiting for edge-2 to remove")
+    assert operator.call("POST", f"{API}forget-device/", {"device": "edge-2"}).status_code == 204
+    problem(operator.call("POST", f"{API}forget-device/", {"device": "edge-2"}), 404)
+
+
 def test_deleting_what_no_device_has_is_done_at_once(operator: Rest, world: World) -> None:
     world.rollout()
     assert operator.call("DELETE", API).status_code == 204

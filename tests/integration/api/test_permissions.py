@@ -35,6 +35,7 @@ OPERATES = {
     ("DELETE", ONE): "rollouts.delete_deployment",
     ("POST", f"{ONE}retarget/"): "rollouts.retarget_deployment",
     ("POST", f"{ONE}end/"): "rollouts.end_deployment",
+    ("POST", f"{ONE}forget-device/"): "rollouts.forget_device_deployment",
     ("PATCH", "devices/edge-1/"): "devices.change_device",
     ("DELETE", "devices/edge-1/"): "devices.delete_device",
     ("POST", "devices/edge-1/reset-credential/"): "devices.change_device",

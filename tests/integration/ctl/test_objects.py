@@ -173,6 +173,23 @@ def test_deleting_says_whom_it_waits_for(fleetctl: Fleetctl, world: World) -> No
     assert "not gone after 0 s: Waiting for edge-1" in done.stderr
 
 
+@pytest.mark.clause("DEP-14")
+def test_the_sentence_of_a_deletion_is_a_command_that_ends_it(fleetctl: Fleetctl, world: World) -> None:
+    world.goes(world.device("edge-1"), Connectivity.OFFLINE)
+    world.goes(world.device("edge-2"), Connectivity.OFFLINE)
+    world.rollout()
+    sentence = fleetctl("delete", "api").stdout
+    assert "if edge-1 will not come back: fleetctl forget-device default/api edge-1" in sentence
+    done = fleetctl(*sentence.strip().rpartition("fleetctl ")[2].split())
+    assert done.stdout.startswith(
+        "deployment default/api gave up edge-1; it is still being deleted. Waiting for edge-2 to remove its containers"
+    )
+    assert fleetctl("forget-device", "api", "edge-1").code == 5
+    assert fleetctl("forget-device", "api", "edge-2").stdout == (
+        "deployment default/api gave up edge-2; it is deleted now\n"
+    )
+
+
 def test_what_a_file_names_is_deleted(fleetctl: Fleetctl, world: World) -> None:
     world.rollout()
     web = {**world.manifest("web"), "metadata": {"name": "web", "namespace": "shop"}}

@@ -114,7 +114,8 @@ def test_an_offline_device_is_waited_for_and_named_until_it_is_forgotten(world: 
     world.drain()
     services.sweep()
     assert Deployment.objects.get().removal_message == (
-        "Waiting for edge-3 to remove its containers: offline since 14:02 UTC"
+        "Waiting for edge-3 to remove its containers: offline since 14:02 UTC; "
+        "if it will not come back: fleetctl forget-device default/api edge-3"
     )
     device_forget(device=away, actor=None)
     services.sweep()

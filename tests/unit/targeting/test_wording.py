@@ -70,12 +70,18 @@ def test_a_converged_but_stale_canary_says_so() -> None:
 @pytest.mark.clause("DEP-14")
 def test_removal_names_whom_it_waits_for() -> None:
     offline = Blocker("edge-3", connectivity="offline", since=NOW - timedelta(minutes=58))
-    assert wording.removing([offline], total=1, now=NOW) == (
-        "Waiting for edge-3 to remove its containers: offline since 14:02 UTC"
+    command = "fleetctl forget-device default/api"
+    assert wording.removing([offline], total=1, give_up=command, now=NOW) == (
+        "Waiting for edge-3 to remove its containers: offline since 14:02 UTC; "
+        "if it will not come back: fleetctl forget-device default/api edge-3"
     )
-    assert wording.removing([offline, Blocker("edge-4")], total=2, now=NOW) == (
-        "Waiting for 2 devices to remove their containers: edge-3 (offline since 14:02 UTC), "
-        "edge-4 (has not confirmed it yet)"
+    assert wording.removing([Blocker("edge-4"), offline], total=2, give_up=command, now=NOW) == (
+        "Waiting for 2 devices to remove their containers: edge-4 (has not confirmed it yet), "
+        "edge-3 (offline since 14:02 UTC); "
+        "if edge-3 will not come back: fleetctl forget-device default/api edge-3"
+    )
+    assert wording.removing([Blocker("edge-4")], total=1, give_up=command, now=NOW) == (
+        "Waiting for edge-4 to remove its containers: has not confirmed it yet"
     )
 
 
