@@ -17,6 +17,7 @@ from agent.app import Agent, NotEnrolled, build, enrol
 from agent.config import Config, ConfigError
 from agent.control import ControlError
 from agent.engine import Engine
+from agent.footprint import keep_small
 from agent.reconcile.reconciler import InlineWorkers
 from agent.status import Status, lines
 from agent.store import Store, StoreBusy
@@ -100,6 +101,7 @@ def _enroll(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    keep_small()
     config = configuration.load(options.config)
     with Store(config.state_dir).lock():
         engine = Engine(build(config))
