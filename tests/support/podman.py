@@ -62,9 +62,7 @@ class Containers:
 @contextlib.contextmanager
 def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
     """A Podman without any image, beside a registry that has these of :data:`IMAGES`."""
-    need("podman", "runc", "docker-registry", "busybox")
-    if os.geteuid() != 0:
-        _need_rootless()
+    need_podman()
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="fleet-", dir="/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -78,8 +76,11 @@ def start_containers(names: Iterable[str] = IMAGES) -> Iterator[Containers]:
         yield Containers(podman, registry, digests)
 
 
-def _need_rootless() -> None:
-    """What Podman asks of the machine before an ordinary user may run containers."""
+def need_podman() -> None:
+    """Podman with a registry; also what it asks of the machine before an ordinary user may run containers."""
+    need("podman", "runc", "docker-registry", "busybox")
+    if os.geteuid() == 0:
+        return
     need("newuidmap", "slirp4netns")
     user = pwd.getpwuid(os.geteuid()).pw_name
     for file in ("/etc/subuid", "/etc/subgid"):

@@ -17,7 +17,7 @@ from demo.podman import IsolatedPodman
 from demo.registry import Guard, LoopbackRegistry
 from tests.support.authority import Authority
 from tests.support.forward_proxy import ForwardProxy
-from tests.support.needs import need, need_root
+from tests.support.podman import need_podman
 
 #: How the registry is called behind the site's proxy; no name server knows it.
 PROXIED = "registry.site.example"
@@ -58,8 +58,7 @@ class PrivateSite:
 
 @contextlib.contextmanager
 def private_site() -> Iterator[PrivateSite]:
-    need("podman", "runc", "docker-registry", "busybox")
-    need_root("Podman of the tests runs containers with a network of their own")
+    need_podman()
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="fleet-", dir="/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)

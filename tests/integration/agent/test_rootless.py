@@ -20,8 +20,14 @@ ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent.relative_to(ROOT)
 SUITES = {
     "deployments": [HERE / "test_deployments_on_podman.py"],
-    "process and power": [HERE / "test_process.py", HERE / "test_power_on_podman.py", "-k", "not light"],
+    "process and power": [
+        *(HERE / f"test_{name}.py" for name in ("process", "power_on_podman", "site_on_podman")),
+        "-k",
+        "not light",
+    ],
+    "preflight": [HERE / "test_preflight_on_podman.py", "-k", "low_port or each_way or another_owner or at_once"],
     "runtime": ["tests/contract/agent/test_runtimes.py", "-k", "podman"],
+    "site": [HERE / "test_private_registry.py", "-k", "own_login or proxy or lost_its_name"],
     "killed": [HERE / "test_killed.py", "-k", "create-web or remove-api or document or desired.json"],
 }
 
