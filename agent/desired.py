@@ -61,14 +61,19 @@ class Desired:
         return self._kept.etag if self._kept else ""
 
     def poll(self, control: ControlPlane) -> bool:
-        """Ask once; whether anything is to be done differently with a deployment now.
+        """Ask for the desired state and its documents; whether anything is to be done differently with a deployment.
+
+        A document that cannot be had may have been replaced since the first answer: then the second one says so.
 
         Raises:
             ControlError: when the control plane could not be asked; what was known stays.
         """
-        polled = control.desired(self.etag)
-        changed = polled is not None and self._accept(KeptDesired(polled.state, polled.etag))
-        return self._fetch_documents(control) or changed
+        changed = self._ask(control)
+        changed = self._fetch_documents(control) or changed
+        if self._wanted().keys() - self._documents.keys() and self._ask(control):
+            self._fetch_documents(control)
+            return True
+        return changed
 
     def assignments(self) -> list[Assignment] | None:
         """``None`` when no desired state was ever accepted: then nothing may be removed either."""
@@ -103,6 +108,10 @@ class Desired:
             reason = "; ".join(map(str, faults)) or f"it is of uid {document.uid}"
             return Assignment(item.key, problem=f"its definition is refused: {reason}")
         return Assignment(item.key, document=document)
+
+    def _ask(self, control: ControlPlane) -> bool:
+        polled = control.desired(self.etag)
+        return polled is not None and self._accept(KeptDesired(polled.state, polled.etag))
 
     def _accept(self, new: KeptDesired) -> bool:
         if (new.state.uid, new.state.device) != (self._identity.uid, self._identity.device):

@@ -30,8 +30,9 @@ class Meter:
         with self._lock:
             self.seconds.setdefault(kind, array("d")).append(seconds)
             if error is not None:
-                self.refusals[_why(error)] += 1
-                self.words.setdefault(_why(error), str(error))
+                why = _why(error, kind)
+                self.refusals[why] += 1
+                self.words.setdefault(why, str(error))
 
     @property
     def requests(self) -> int:
@@ -39,9 +40,9 @@ class Meter:
             return sum(map(len, self.seconds.values()))
 
     def errors(self) -> int:
-        """Requests that failed, without those that were told to come back later."""
+        """Requests that failed, without those that the protocol provides for."""
         with self._lock:
-            return sum(number for why, number in self.refusals.items() if why != PUT_OFF)
+            return sum(number for why, number in self.refusals.items() if why not in (PUT_OFF, REPLACED))
 
     def quantile(self, kind: str, share: float) -> float:
         """The seconds that ``share`` of the requests of a kind took at most; 1 asks for the slowest, 0 of none."""
@@ -52,14 +53,18 @@ class Meter:
 
 #: The control plane asked for quiet (429, 503): the agent's own back-off repeats the request.
 PUT_OFF = "put off"
+#: A document was asked for that is not the newest any more: the agent polls again.
+REPLACED = "too late for a document"
 
 
-def _why(error: ControlError) -> str:
+def _why(error: ControlError, kind: str) -> str:
     if isinstance(error, Unreachable):
         return "not reached"
     if isinstance(error, Unauthorised):
         return "not authorised"
-    return PUT_OFF if error.retry_after else "refused"
+    if error.retry_after:
+        return PUT_OFF
+    return REPLACED if kind == "document" else "refused"
 
 
 class Metered(ControlPlane):
