@@ -9,10 +9,11 @@ from django.views.decorators.debug import sensitive_variables
 
 from fleet.core import audit
 from fleet.core.errors import Conflict
-from vault.models import SecretEntry
+from vault.models import Secret, SecretEntry
 from vault.sealing import NO_KEYS, Sealer, Unreadable, place_of
+from vault.services.locking import locked
 
-BATCH = 200
+BATCH = 500
 
 
 @dataclass(slots=True)
@@ -26,8 +27,8 @@ class Rotated:
 def secrets_rotate() -> Rotated:
     """Encrypt every value anew that is not sealed with the newest key.
 
-    Safe at any moment, twice at once, and when interrupted: each batch is committed, and the next run goes on with
-    what is left. A value that changes meanwhile keeps its change, which the newest key has sealed already.
+    Safe at any moment, twice at once, and when interrupted: each secret is committed for itself, and the next run goes
+    on with those that are left.
 
     Raises:
         Conflict: there is no key.
@@ -36,28 +37,35 @@ def secrets_rotate() -> Rotated:
     if not sealer.newest:
         raise Conflict(NO_KEYS)
     while batch := _after(last, sealer.newest):
-        with transaction.atomic():
-            for entry in batch:
-                _rotate(entry, sealer, rotated)
-        last = batch[-1].pk
+        for pk in batch:
+            _rotate(pk, sealer, rotated)
+        last = batch[-1]
     if rotated.done:
         audit.record(actor=None, action="rotate", kind="Secret", name="all", detail={"values": rotated.done})
     return rotated
 
 
-def _after(last: int, newest: str) -> list[SecretEntry]:
-    rows = SecretEntry.objects.select_related("secret").exclude(sealed_with=newest)
-    return list(rows.filter(pk__gt=last).order_by("pk")[:BATCH])
+def _after(last: int, newest: str) -> list[int]:
+    """The next secrets with something to do."""
+    stale = SecretEntry.objects.exclude(sealed_with=newest).filter(secret_id__gt=last)
+    return list(stale.order_by("secret_id").values_list("secret_id", flat=True).distinct()[:BATCH])
+
+
+@transaction.atomic
+def _rotate(pk: int, sealer: Sealer, rotated: Rotated) -> None:
+    secret = locked(pk)
+    if secret is not None:
+        for entry in SecretEntry.objects.filter(secret=secret).exclude(sealed_with=sealer.newest):
+            _seal_anew(secret, entry, sealer, rotated)
 
 
 @sensitive_variables()
-def _rotate(entry: SecretEntry, sealer: Sealer, rotated: Rotated) -> None:
-    place = place_of(entry.secret.namespace, entry.secret.name, entry.key)
+def _seal_anew(secret: Secret, entry: SecretEntry, sealer: Sealer, rotated: Rotated) -> None:
+    place = place_of(secret.namespace, secret.name, entry.key)
     try:
         value = sealer.open(place, entry.sealed)
     except Unreadable:
         rotated.unreadable.append(place)
         return
-    sealed = sealer.seal(place, value)
-    unchanged = SecretEntry.objects.filter(pk=entry.pk, sealed=entry.sealed)
-    rotated.done += unchanged.update(sealed=sealed, sealed_with=sealer.newest)
+    SecretEntry.objects.filter(pk=entry.pk).update(sealed=sealer.seal(place, value), sealed_with=sealer.newest)
+    rotated.done += 1

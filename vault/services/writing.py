@@ -11,11 +11,12 @@ from django.views.decorators.debug import sensitive_variables
 
 from agent.wire.rules import Fault
 from fleet.core import audit, clock
-from fleet.core.errors import Conflict, Invalid
+from fleet.core.errors import Conflict, Invalid, NotFound
 from vault import policy
 from vault.models import Secret, SecretEntry
 from vault.sealing import Sealer, place_of
 from vault.selectors import secret_named
+from vault.services.locking import locked
 
 KIND = "Secret"
 Values = Mapping[str, str | None]
@@ -57,8 +58,10 @@ def secret_delete(*, namespace: str, name: str, actor: User | None) -> None:
         NotFound: there is none.
     """
     with transaction.atomic():
-        secret = secret_named(namespace, name)
-        keys = [entry.key for entry in secret.entries.all()]
+        secret = locked(secret_named(namespace, name).pk)
+        if secret is None:
+            raise NotFound(f"secret {namespace}/{name} was deleted by somebody else at this moment")
+        keys = list(SecretEntry.objects.filter(secret=secret).values_list("key", flat=True))
         secret.delete()
         audit.record(actor=actor, action="delete", kind=KIND, name=f"{namespace}/{name}", detail=_listed(removed=keys))
 
@@ -69,29 +72,33 @@ def _write(
 ) -> Secret:
     try:
         with transaction.atomic():
-            secret, is_new = _locked(namespace, name, actor)
+            secret, is_new = _made_or_locked(namespace, name, actor)
             has = set(SecretEntry.objects.filter(secret=secret).values_list("key", flat=True))
             given = {key: value for key, value in values.items() if value is not None}
             kept = set() if replace else has - values.keys()
             was, now = secret.registry, secret.registry if registry is None else registry.lower()
             _check(policy.whole_faults(kept | given.keys(), now))
-            _keep_entries(secret, given, kept)
-            _stamp(secret, now, actor)
             changes = _listed(set=given, removed=has - kept - given.keys())
-            about = {"registry": now or "none"} if now != was else {}
-            action = "create" if is_new else "change"
-            audit.record(actor=actor, action=action, kind=KIND, name=str(secret), detail=changes | about)
+            changes |= {"registry": now or "none"} if now != was else {}
+            if changes:
+                _keep_entries(secret, given, kept)
+                _stamp(secret, now, actor)
+                action = "create" if is_new else "change"
+                audit.record(actor=actor, action=action, kind=KIND, name=str(secret), detail=changes)
     except IntegrityError:
         raise Conflict(_taken(namespace, name, registry)) from None
     return secret_named(namespace, name)
 
 
-def _locked(namespace: str, name: str, actor: User | None) -> tuple[Secret, bool]:
-    """The row, locked, so that of two writers one comes after the other."""
+def _made_or_locked(namespace: str, name: str, actor: User | None) -> tuple[Secret, bool]:
+    """The row, and whether it is new."""
     now = clock.now()
     stamps = {"created_at": now, "updated_at": now, "updated_by": audit.actor_name(actor)}
-    _, is_new = Secret.objects.get_or_create(namespace=namespace, name=name, defaults=stamps)
-    return Secret.objects.select_for_update().get(namespace=namespace, name=name), is_new
+    found, is_new = Secret.objects.get_or_create(namespace=namespace, name=name, defaults=stamps)
+    secret = locked(found.pk)
+    if secret is None:
+        raise Conflict(_taken(namespace, name, registry=None))
+    return secret, is_new
 
 
 @sensitive_variables()

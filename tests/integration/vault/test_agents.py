@@ -14,7 +14,7 @@ from agent.runtime.simulated import SimulatedHost
 from agent.store import Identity, Store
 from devices.models import Device
 from rollouts import services
-from tests.integration.vault.kit import Vault
+from tests.integration.vault.kit import LOGIN, Vault
 from tests.support import in_process
 from tests.support.devices import ManualClock, Watched
 from vault.services import secret_delete
@@ -93,3 +93,15 @@ def test_what_the_control_plane_does_not_have_is_named_and_nothing_is_started(va
     vault.world.evaluate(deployment)
     assert edge.go().startswith("preflight failed: secret db/password for V0 of api: ")
     assert edge.runtime.containers() == before
+
+
+@pytest.mark.clause("AGT-15")
+def test_a_login_that_the_control_plane_has_lets_a_device_in(vault: Vault, tmp_path: Path) -> None:
+    edge = Edge(tmp_path, vault.device("edge-1"))
+    edge.runtime.faults.private = ["registry.example.com:5000/*"]
+    vault.rollout()
+    assert "; there is no login for registry.example.com:5000; run: fleetctl secret set-registry NAME " in edge.go()
+    vault.put("site", registry="registry.example.com:5000", **LOGIN)
+    edge.runtime.clock.forward(60)
+    edge.go()
+    assert [container.name for container in edge.runtime.containers()] == ["api"]

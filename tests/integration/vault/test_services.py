@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
@@ -55,6 +56,15 @@ def test_a_merge_keeps_the_others_and_takes_away_what_is_none(vault: Vault) -> N
     merged(password="hunter3", user=None, gone=None)
     assert stored() == {"password": "hunter3"}
     assert newest_audit()[2] == {"set": "password", "removed": "user"}
+
+
+def test_a_merge_of_nothing_leaves_no_trace(vault: Vault) -> None:
+    vault.put("pull", registry="r.example.com", **LOGIN)
+    vault.world.later(hours=1)
+    merged("pull", registry="r.example.com", gone=None)
+    assert AuditEntry.objects.count() == 1
+    secret = secret_named("default", "pull")
+    assert secret.updated_at == secret.created_at
 
 
 def test_the_last_key_is_not_taken_away(vault: Vault) -> None:
@@ -179,39 +189,25 @@ def test_an_interrupted_rotation_is_gone_on_with(
     vault: Vault, keys: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys("old")
-    vault.put(**{f"k{number}": str(number) for number in range(7)})
+    for name in "abcdefg":
+        vault.put(name, key=name)
     keys("new", "old")
     monkeypatch.setattr(rotating, "BATCH", 3)
-    third, seen = rotating._after, []
+    rotate_one, seen = rotating._seal_anew, []
 
-    def cut_off(last: int, newest: str) -> list[SecretEntry]:
-        seen.append(last)
-        if len(seen) == 3:
+    def cut_off(secret: Secret, *rest: Any) -> None:
+        seen.append(secret.name)
+        rotate_one(secret, *rest)
+        if secret.name == "e" and len(seen) == 5:
             raise KeyboardInterrupt
-        return third(last, newest)
 
-    monkeypatch.setattr(rotating, "_after", cut_off)
+    monkeypatch.setattr(rotating, "_seal_anew", cut_off)
     with pytest.raises(KeyboardInterrupt):
         secrets_rotate()
-    monkeypatch.setattr(rotating, "_after", third)
-    assert SecretEntry.objects.values("sealed_with").distinct().count() == 2
-    assert secrets_rotate().done == 1
+    assert secrets_rotate().done == 3
+    assert "".join(seen) == "abcde" + "efg"
     keys("new")
-    assert stored() == {f"k{number}": str(number) for number in range(7)}
-
-
-def test_a_value_that_changes_during_a_rotation_keeps_its_change(
-    vault: Vault, keys: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys("old")
-    vault.put(password="hunter2")
-    keys("new", "old")
-    (stale,) = SecretEntry.objects.select_related("secret")
-    vault.put(password="hunter3")
-    batches = iter([[stale], []])
-    monkeypatch.setattr(rotating, "_after", lambda *_: next(batches))
-    assert secrets_rotate().done == 0
-    assert stored() == {"password": "hunter3"}
+    assert [stored(name) for name in "abcdefg"] == [{"key": name} for name in "abcdefg"]
 
 
 def test_without_a_key_there_is_no_rotation(vault: Vault, settings: Settings) -> None:
