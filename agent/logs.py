@@ -41,7 +41,7 @@ class LogReader:
             container_id = self._find(request)
             found = self._runtime.logs(container_id, request.lines, READ_BYTES)
         except (RuntimeFailure, LookupError) as error:
-            return _refusal(request, f"the log of {request.container} cannot be read: {error.args[0]}")
+            return _refusal(request, f"container {request.container}: {error.args[0]}")
         except Exception as error:  # a fault here must end neither the agent nor the wait of the one who asked
             logger.exception("reading the log of %s failed", request.container)
             return _refusal(request, f"unexpected error in the agent: {type(error).__name__}")
@@ -57,7 +57,7 @@ class LogReader:
         }
         if request.container not in own:
             there = ", ".join(sorted(own)) or "none"
-            raise LookupError(f"this device has no such container of that deployment; it has: {there}")
+            raise LookupError(f"this device has none of that name for the deployment; it has: {there}")
         return own[request.container]
 
 

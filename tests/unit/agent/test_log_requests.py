@@ -63,9 +63,7 @@ def test_only_containers_of_that_very_deployment_are_read(running: Edge, contain
     ask(running, container, deployment)
     (reply,) = running.control.logs
     assert reply.text == ""
-    assert (
-        f"the log of {container} cannot be read: this device has no such container of that deployment" in reply.problem
-    )
+    assert f"container {container}: this device has none of that name for the deployment; " in reply.problem
     assert reply.problem.endswith("it has: api" if deployment == "u1" else "it has: none")
 
 
@@ -167,7 +165,7 @@ def test_a_log_driver_that_hangs_holds_up_neither_passes_nor_reports(tmp_path, c
     edge.runtime.wake()
     assert arrived.wait(10)
     edge.agent.answer()
-    assert "cannot be read: the simulated runtime did not answer" in control.logs[0].problem
+    assert "container api: the simulated runtime did not answer" in control.logs[0].problem
 
 
 def names_of(runtime: Runtime) -> set[str]:
