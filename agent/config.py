@@ -67,7 +67,7 @@ class Timing(Section, frozen=True):
 class Secrets(Section, frozen=True):
     """``directory`` holds ``<secret>/<key>`` files, readable for the agent and for nobody who has no right to them."""
 
-    directory: str = "/etc/harmony-fleet/secrets"
+    directory: Annotated[str, Meta(pattern="^/")] = "/etc/harmony-fleet/secrets"
 
 
 class Registry(Section, frozen=True):

@@ -11,6 +11,7 @@ from agent.secrets.problems import MAX_VALUE_BYTES, SecretMissing, SecretProblem
 from agent.wire.manifest import SecretRef
 
 _FOR_OTHERS = 0o007
+_CHANGED_BY_OTHERS = 0o002
 
 
 def read(directory: str | Path, reference: SecretRef) -> str:
@@ -26,15 +27,26 @@ def read(directory: str | Path, reference: SecretRef) -> str:
     """
     root, path = Path(directory), Path(directory, reference.name, reference.key)
     try:
-        real = path.resolve(strict=True)
-        if not real.is_relative_to(root.resolve(strict=True)):
+        real, real_root = path.resolve(strict=True), root.resolve(strict=True)
+        if not real.is_relative_to(real_root):
             raise SecretProblem(reference, f"{path} is a link that leaves {root}; allowed is a file in it")
+        for folder in (folder for folder in real.parents if folder.is_relative_to(real_root)):
+            _check_folder(reference, folder)
         data = _data(reference, path, real)
     except RuntimeError:  # what Python 3.11 makes of links in a circle
         raise SecretProblem(reference, f"{path} is a link that leads nowhere") from None
     except OSError as error:
         raise _unreadable(reference, path, error) from None
     return _text(reference, path, data)
+
+
+def _check_folder(reference: SecretRef, folder: Path) -> None:
+    """Who may write there could put another value in the place of this one."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & _CHANGED_BY_OTHERS:
+        raise SecretProblem(
+            reference, f"every user of this device may change {folder} (mode {mode:04o}); run: chmod o-w {folder}"
+        )
 
 
 def _data(reference: SecretRef, path: Path, real: Path) -> bytes:

@@ -28,6 +28,7 @@ class SecretKeeper:
         self._cache = cache
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] | None = None
+        self._orders = 0
 
     def known(self, document: DeploymentDocument) -> Resolution:
         """The values of this very revision; resolved now when they are not known yet. Else no source is asked."""
@@ -55,6 +56,7 @@ class SecretKeeper:
         """Resolve everything anew when it is next worked on. Kept on disk, so that a crash does not lose the order."""
         with self._lock:
             stale = {uid: msgspec.structs.replace(entry, revision=_STALE) for uid, entry in self._loaded().items()}
+            self._orders += 1
             self._replace(stale)
 
     def keep_only(self, uids: Collection[str]) -> None:
@@ -68,6 +70,7 @@ class SecretKeeper:
 
     def _resolve(self, document: DeploymentDocument, needed: list[SecretRef]) -> Resolution:
         """Without the lock while sources are asked: one that hangs holds up its own deployment only (AGT-12)."""
+        orders = self._orders
         answers = self._sources.ask(document.uid, needed)
         with self._lock:
             entries = self._loaded()
@@ -76,6 +79,8 @@ class SecretKeeper:
             if not resolution.problems:
                 # What a source could not confirm stays due: the next occasion asks again.
                 revision = entry.revision if entry and answers.unknown else document.revision
+                if orders != self._orders:
+                    revision = _STALE  # an order that came meanwhile is about values that may have changed since
                 found = [SecretValue(name=ref.name, key=ref.key, value=v) for ref, v in resolution.values.items()]
                 self._replace({**entries, document.uid: Entry(revision, found)})
         return resolution

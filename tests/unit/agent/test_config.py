@@ -100,6 +100,12 @@ def test_a_registry_is_named_without_scheme_and_path():
     assert 'line 16: registries."https://registry.example.com/v2": is not a key that fits; ' in str(caught.value)
 
 
+@pytest.mark.clause("AGT-13")
+def test_the_directory_of_secrets_is_not_looked_for_where_the_agent_was_started():
+    with pytest.raises(ConfigError, match=r"secrets\.directory: is ''; allowed: text like \^/"):
+        parse(GOOD + '[secrets]\ndirectory = ""\n')
+
+
 def test_a_password_of_the_proxy_is_not_repeated():
     with pytest.raises(ConfigError, match=r"line 3: server\.proxy: is 'http://…@proxy:3128/x'; allowed: "):
         parse(GOOD.replace("\n\n", '\nproxy = "http://me:hunter2@proxy:3128/x"\n\n', 1))

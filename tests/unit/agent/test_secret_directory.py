@@ -91,6 +91,17 @@ def test_a_file_that_others_may_open_is_refused(put: Callable[..., Path], tmp_pa
     )
 
 
+@pytest.mark.parametrize("folder", ["", "db"])
+def test_a_folder_in_which_others_may_exchange_files_is_refused(put: Callable[..., Path], tmp_path: Path, folder: str):
+    put()
+    open_folder = tmp_path / "secrets" / folder
+    open_folder.chmod(0o777)
+    shown = f"DIR/{folder}".rstrip("/")
+    assert refused(tmp_path / "secrets") == (
+        f"secret db/password: every user of this device may change {shown} (mode 0777); run: chmod o-w {shown}"
+    )
+
+
 def test_a_link_may_stay_inside_as_in_a_mounted_kubernetes_secret(put: Callable[..., Path], tmp_path: Path):
     path = put()
     data = path.parent / "..2026" / "password"

@@ -11,6 +11,7 @@ from agent.runtime.base import ContainerSpec, RuntimeFailure, State
 from agent.runtime.simulated import SimulatedRuntime
 from agent.secrets.cache import SecretCache
 from agent.secrets.resolution import Resolution
+from agent.secrets.sources import Answers
 from agent.wire.manifest import PodmanService, SecretEnvVar, SecretRef
 from agent.wire.messages import DeploymentState, SecretsRequest
 from tests.support.devices import Edge, ManualClock, Watched
@@ -160,6 +161,26 @@ def test_an_order_outlives_an_agent_that_is_killed_over_it(
     assert ids(edge) == before, "a vault that does not answer is no reason to change anything"
     edge.boot()
     control.refuse_secrets_with = 0
+    edge.go()
+    assert runtime.env("api") == {"DB_PASSWORD": "rotated"}
+
+
+def test_an_order_during_a_resolution_is_not_lost(edge: Edge, control: FakeControlPlane, runtime: Watched, api: str):
+    keeper, asked_before = edge.agent._secrets, control.secrets["db", "password"]
+    sources = keeper._sources
+
+    class Interrupted:
+        def ask(self, uid: str, needed: list[SecretRef]) -> Answers:
+            answers = sources.ask(uid, needed)
+            control.secrets["db", "password"] = "rotated"
+            keeper.expire()
+            return answers
+
+    keeper._sources = Interrupted()  # type: ignore[assignment]
+    again(control)
+    edge.go()
+    assert runtime.env("api") == {"DB_PASSWORD": asked_before}
+    keeper._sources = sources
     edge.go()
     assert runtime.env("api") == {"DB_PASSWORD": "rotated"}
 
