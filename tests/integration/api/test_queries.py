@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from devices.models import DeviceGroup, EnrolmentToken
 from tests.integration.api.rest import Rest
 from tests.integration.rollouts.world import World
+from vault.services import secret_put
 
 pytestmark = [pytest.mark.clause("API-1"), pytest.mark.database]
 FEW, MANY = 3, 40
@@ -18,6 +19,7 @@ LISTS = {
     "events/": {"pageSize": 500},
     "groups/": {"pageSize": 500},
     "enrolment-tokens/": {"pageSize": 500},
+    "namespaces/default/secrets/": {"pageSize": 500},
     "namespaces/default/deployments/app-0/targets/": {"pageSize": 500},
     "namespaces/default/deployments/app-0/revisions/": {"pageSize": 500},
     "namespaces/default/deployments/app-0/": {},
@@ -33,6 +35,7 @@ def grow(world: World, first: int, last: int) -> None:
             name=f"token-{number}", token_hash=str(number), created_at=world.now, expires_at=world.now, use_limit=1
         )
         token.groups.set(device.groups.all())
+        secret_put(namespace="default", name=f"s-{number}", values={"a": "1", "b": "2"}, registry="", actor=None)
         world.rollout(world.manifest(f"app-{number}"))
         world.rollout(world.manifest("app-0", image=f"registry.example.com/app:{number}"))
 
