@@ -17,7 +17,8 @@ IsGone = Callable[[int], bool]
 
 #: What registries and Podman say when a login is missing or wrong.
 _WANTS_LOGIN = re.compile(
-    r"unauthorized|authentication required|invalid username/password|access .*denied|denied: |\b(401|403)\b", re.I
+    r"unauthorized|authentication required|invalid username/password|access .*denied|denied: |\b40[13] \(?forbidden",
+    re.I,
 )
 _STATES = {
     "configured": State.CREATED,
