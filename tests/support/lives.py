@@ -8,7 +8,6 @@ needs no hook for it.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -20,8 +19,7 @@ from pathlib import Path
 import psutil
 
 from harness.waiting import wait_until
-
-_PRELOADED = ["agent.cli", "agent.runtime.podman", "agent.runtime.host", "tests.support.lives"]
+from tests.support import forked
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,7 @@ class AgentLives:
 
     def __init__(self, config: Path) -> None:
         self._config = config
-        self._processes = multiprocessing.get_context("forkserver")
-        self._processes.set_forkserver_preload(_PRELOADED)
+        self._processes = forked.processes()
         self._process: BaseProcess | None = None
 
     def enrol(self, token: Path) -> None:

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.stdout.splitlines()
+from tests.support import command
+from tests.support.command import Done
 
 
 class Fleetctl:
@@ -35,13 +22,5 @@ class Fleetctl:
         return self.home / "fleetctl" / "config.toml"
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **env: str) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "fleet.ctl", *arguments],
-            env={**self.env, **env},
-            cwd=ROOT,
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        return command.run("fleet.ctl", arguments, env={**self.env, **env}, stdin=given)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 
 import pytest
 from knox.models import AuthToken
 
+from harness.control_plane import ROOT
 from harness.ports import free_port
 from tests.integration.ctl.cli import Fleetctl
 
 pytestmark = pytest.mark.clause("API-2")
+
+
+def test_the_program_starts_from_nothing() -> None:
+    """The other tests run it with its imports done."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fleet.ctl", "version"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith("fleetctl ")
 
 
 def test_login_keeps_a_token_that_its_owner_alone_can_read(fleetctl: Fleetctl) -> None:
