@@ -36,6 +36,8 @@ DEVICE_SECONDS = TIMING.poll_seconds * (1 + JITTER) + TIMING.pull_jitter_seconds
 MOST_SECONDS_TO_RELEASE = 60.0
 MOST_SECONDS_OF_A_POLL = TIMEOUT_SECONDS[1]
 THREADS = 32
+#: By digest, as in production; after the first device has resolved a tag, all others are told once more (DEP-18).
+IMAGE = f"registry.example.com/app@sha256:{0:064}"
 LIMIT_SECONDS = 1800.0
 WORRYING = ("deadlock", "Traceback", "level=error", "database is locked")
 
@@ -56,16 +58,17 @@ def measure(installation: Installation) -> list[Figure]:
 
 
 def _released_to(crowd: SimulatedFleet, installation: Installation) -> list[Figure]:
-    stop = threading.Event()
+    stop, begin = threading.Event(), time.monotonic()
     with enlisting.admitted(crowd.script.names(), group=rows.GROUP) as token:
         crowd.enrol(token, stop=stop)
+    say(f"{DEVICES:,} devices enrolled after {time.monotonic() - begin:.0f} s")
     begin = time.monotonic()
     crowd.schedule()
     threads = crowd.start(stop)
     try:
         _wait(lambda: all(device.agent.outbox.acknowledged for device in crowd.devices), "everybody has reported")
         say(f"the first report of all after {time.monotonic() - begin:.0f} s")
-        told, converged = _watch(rows.applied("crowd", "crowd"))
+        told, converged = _watch(rows.applied("crowd", "crowd", IMAGE))
         _wait(lambda: crowd.count(DeploymentState.CONVERGED) == DEVICES, "all agents know that they have converged")
     finally:
         stop.set()
