@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fleet.settings.base import *
-from fleet.settings.base import DATA_DIR, FLEET_SECRET_KEYS
+from fleet.settings.base import DATA_DIR, FLEET_SECRET_KEYS, INSTALLED_APPS
 from fleet.settings.databases import broker, database
 from fleet.settings.environment import FERNET_KEY_BYTES, hosts
 
