@@ -86,7 +86,7 @@ def _play_or_explain(stage: Stage, options: argparse.Namespace) -> int:
 
 def _play(stage: Stage, options: argparse.Namespace) -> int:
     fleetctl, server = _start_control_plane(stage, options.port)
-    _start_devices(stage, fleetctl, server)
+    _start_devices(stage, fleetctl, server, stage.control_plane.waiting())
     _choose_canary(fleetctl)
     code = _roll_out(stage, fleetctl)
     _show_containers(stage)
@@ -100,7 +100,7 @@ def _play(stage: Stage, options: argparse.Namespace) -> int:
 
 
 def _start_control_plane(stage: Stage, preferred_port: int) -> tuple[Fleetctl, str]:
-    say("Starting the control plane: web server, worker, scheduler, on SQLite and a folder as broker")
+    say("Starting the control plane: web, waiting entrance, worker, scheduler, on SQLite and a folder as broker")
     prepare_database(stage)
     server = stage.control_plane.web(port=example.free_port(preferred_port))
     stage.control_plane.worker()
@@ -111,16 +111,18 @@ def _start_control_plane(stage: Stage, preferred_port: int) -> tuple[Fleetctl, s
     return fleetctl, server
 
 
-def _start_devices(stage: Stage, fleetctl: Fleetctl, server: str) -> None:
+def _start_devices(stage: Stage, fleetctl: Fleetctl, server: str, waiting: str) -> None:
     if stage.podman:
         say(f"{CANARY} runs real containers on a Podman of the demo's own; {', '.join(SIMULATED)} are simulated")
     else:
         say(f"All five devices are simulated: {stage.no_podman_because}")
     fleetctl("group", "create", GROUP)
     token = _token(fleetctl)
-    socket = stage.podman.socket if stage.podman else None
-    fleet = [devices.prepare(stage.folder / "devices", CANARY, server=server, socket=socket)]
-    fleet += [devices.prepare(stage.folder / "devices", name, server=server, socket=None) for name in SIMULATED]
+    sockets = {CANARY: stage.podman.socket if stage.podman else None} | dict.fromkeys(SIMULATED)
+    home = stage.folder / "devices"
+    fleet = [
+        devices.prepare(home, name, server=server, socket=socket, waiting=waiting) for name, socket in sockets.items()
+    ]
     for device in fleet:
         devices.enrol(device, token)
     for process in devices.start_agents(fleet):

@@ -27,9 +27,10 @@ class DemoDevice:
         return [sys.executable, "-m", "agent", "--config", str(self.config), *arguments]
 
 
-def prepare(folder: Path, name: str, *, server: str, socket: Path | None) -> DemoDevice:
+def prepare(folder: Path, name: str, *, server: str, socket: Path | None, waiting: str = "") -> DemoDevice:
     """Write a device's configuration: real Podman behind ``socket``, or simulated without one.
 
+    ``waiting`` is where it waits, if not at ``server``, as no proxy is between the demo's devices and its processes.
     Intervals are short, so that a person can watch; a real device keeps the defaults.
     """
     home = folder / name
@@ -38,7 +39,7 @@ def prepare(folder: Path, name: str, *, server: str, socket: Path | None) -> Dem
     labels = "\n".join(f'{key} = "{value}"' for key, value in LABELS.items())
     config = home / "agent.toml"
     config.write_text(
-        f'[server]\nurl = "{server}"\n\n'
+        f'[server]\nurl = "{server}"\nwait_url = "{waiting}"\nwait_spread_seconds = 0.2\n\n'
         f'[device]\nid = "{name}"\n\n[device.labels]\n{labels}\n\n'
         f'[agent]\nstate_dir = "{home / "state"}"\n'
         "poll_seconds = 1\nheartbeat_seconds = 3\npass_seconds = 2\nsettle_seconds = 3\npull_jitter_seconds = 1\n\n"

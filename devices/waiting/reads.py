@@ -33,7 +33,7 @@ def heads_of(token_hashes: Collection[str]) -> dict[str, Head]:
 
 
 def mark() -> Mark:
-    """One row over all heads: a millisecond for ten thousand."""
+    """One row over all heads: some milliseconds for thousands."""
     close_old_connections()
     found = DesiredHead.objects.aggregate(devices=Count("pk"), epochs=Sum("epoch"), versions=Sum("version"))
     return Mark(found["devices"], int(found["epochs"] or 0), int(found["versions"] or 0))
