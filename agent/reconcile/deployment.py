@@ -65,7 +65,7 @@ class DeploymentWork:
         self._tools = tools
         self._memory = Memory()
         self._digests: dict[str, tuple[str, ...]] = {}
-        self._proven: set[tuple[str, float]] = set()
+        self._proven: set[tuple[str, int, int]] = set()
         self._fetcher = ImageFetcher(
             ImageSupply(tools.runtime, tools.stock, Logins(uid, tools.logins)),
             tools.clock,
@@ -146,7 +146,7 @@ class DeploymentWork:
             return Readiness((), self._memory)
         own = self._own(containers)
         others = [container for container in containers if container not in own]
-        around = Surroundings(own, others, self._tools.host.listeners())
+        around = Surroundings(own, others, self._tools.host.listeners(), self._tools.runtime.lowest_port())
         problems = local_problems(wanted, due.coming, around, self._tools.host)
         announce("images are checked and fetched")
         readiness = self._fetcher.ready(due.coming, self._memory, problems)
@@ -192,6 +192,7 @@ class DeploymentWork:
         """Own containers, with a closer look at those that are not at rest; their logs without secret values."""
         claims, listed = self._tools.claims, self._own(containers)
         claims.notice(self._uid, (c for c in listed if c.state is not State.GHOST))
+        self._proven &= {_run_of(container) for container in listed}
         own = [self._closer(container) for container in listed]
         found = tuple(replace(c, log=wanted.secrets.hidden_in(c.log)) for c in own if c is not None)
         references = {container.name: container.spec.image for container in wanted.containers}
@@ -199,16 +200,22 @@ class DeploymentWork:
         return Seen(found, digests, frozenset(c.id for c in found if claims.is_remade(c)))
 
     def _closer(self, container: Container) -> Container | None:
-        """The list has whole seconds and no restarts: enough for what runs for long or was looked at before."""
-        up = self._tools.clock.now() - container.started_at
-        at_rest = container.state is State.RUNNING and up >= self._tools.settings.settle_seconds + LIST_GRAIN_SECONDS
-        marker = (container.id, container.finished_at)
-        if container.state is State.GHOST or at_rest or (is_completed(container) and marker in self._proven):
+        """The list has whole seconds and no restarts: enough for what is at rest and was looked at before."""
+        look = _run_of(container)
+        if container.state is State.GHOST or (look in self._proven and self._is_at_rest(container)):
             return container
         closer = self._tools.runtime.inspect(container.id)
-        if closer is not None and is_completed(closer):
-            self._proven.add(marker)
+        if closer is not None:
+            self._proven.add(look)
         return closer
+
+    def _is_at_rest(self, container: Container) -> bool:
+        """Whether nothing about it is waited for: it has completed, or runs for long, also since a noticed restart."""
+        known = self._memory.restarts.get(container.id)
+        since = container.started_at if known is None else max(container.started_at, known.noticed_at)
+        up = self._tools.clock.now() - since
+        runs = container.state is State.RUNNING and up >= self._tools.settings.settle_seconds + LIST_GRAIN_SECONDS
+        return runs or is_completed(container)
 
     def _image_digests(self, image_id: str, reference: str) -> tuple[str, ...]:
         """Asked for once per image, until something is changed; those of the reference's own registry come first."""
@@ -218,6 +225,11 @@ class DeploymentWork:
                 image = self._tools.runtime.image(image_id)
             self._digests[image_id] = image.digests if image else ()
         return self._digests[image_id]
+
+
+def _run_of(container: Container) -> tuple[str, int, int]:
+    """What the list says of a container's last run; changes with each, whoever started it."""
+    return container.id, int(container.started_at), int(container.finished_at)
 
 
 def unseen(error: RuntimeFailure) -> Verdict:

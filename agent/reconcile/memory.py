@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -30,14 +31,23 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
+class Restarts:
+    """How often the runtime has restarted a container by itself, and when the agent learned of the last time."""
+
+    count: int
+    noticed_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """``failures`` by container name; ``unsteady`` is when a container was first seen in a passing state, by id;
-    ``unstartable`` are ids that Podman refused to start; ``pulls`` by image reference.
+    ``unstartable`` are ids that Podman refused to start; ``restarts`` by id; ``pulls`` by image reference.
     """
 
     failures: Mapping[str, Failure] = field(default_factory=dict)
     unsteady: Mapping[str, float] = field(default_factory=dict)
     unstartable: frozenset[str] = frozenset()
+    restarts: Mapping[str, Restarts] = field(default_factory=dict)
     pulls: Mapping[str, Pull] = field(default_factory=dict)
 
     def about(self, wanted: Wanted, containers: Collection[Container], now: float) -> Memory:
@@ -50,8 +60,16 @@ class Memory:
             failures={name: f for name, f in self.failures.items() if hashes.get(name) == f.hash},
             unsteady=unsteady,
             unstartable=self.unstartable & here,
+            restarts={c.id: self._restarts_of(c, now) for c in containers},
             pulls={image: pull for image, pull in self.pulls.items() if image in images},
         )
+
+    def _restarts_of(self, container: Container, now: float) -> Restarts:
+        """Those of before the agent began to look are no news."""
+        known = self.restarts.get(container.id)
+        if known is None:
+            return Restarts(container.restarts, -math.inf)
+        return Restarts(container.restarts, now) if container.restarts > known.count else known
 
     def noting(self, failures: Mapping[str, Failure], fine: Iterable[str]) -> Memory:
         """With new failures, and without those of containers that are fine now."""

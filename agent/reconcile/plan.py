@@ -6,6 +6,7 @@ holds if nothing else happens. It is called again after every change, so no step
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -134,6 +135,11 @@ class _Look:
     def find(self, wanted: WantedContainer) -> Container | None:
         return next((c for c in self.seen.containers if c.name == wanted.name), None)
 
+    def since_restart(self, current: Container) -> float:
+        """Seconds since the agent learned that the runtime had restarted it: perhaps long after it happened."""
+        known = self.memory.restarts.get(current.id)
+        return math.inf if known is None else abs(self.now - known.noticed_at)
+
     def may_retry(self, wanted: WantedContainer, container_id: str) -> bool:
         """A failure is said first and tried again at the next pass (AGT-2)."""
         said = self.memory.failures.get(wanted.name)
@@ -252,8 +258,8 @@ def _service(wanted: WantedContainer, look: _Look) -> _Finding:
 
 def _running_service(wanted: WantedContainer, current: Container, look: _Look) -> _Finding:
     # A start in the future by more than the settle time means that the clock was set back: it runs for long.
-    up = abs(look.now - current.started_at)
     settle = look.settings.settle_seconds
+    up = min(abs(look.now - current.started_at), look.since_restart(current))
     if up < settle and current.restarts:
         times = "once" if current.restarts == 1 else f"{current.restarts} times"
         message = f"service {wanted.name} restarted {times}, last exit code {current.exit_code}{_log(current)}"

@@ -22,11 +22,14 @@ _HOLDS_PORTS = frozenset({State.RUNNING, State.PAUSED, State.STOPPING, State.LOS
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """All that is on the host at one moment: the deployment's own containers, those of others, and held ports."""
+    """All that is on the host at one moment: the deployment's own containers, those of others, held ports, and the
+    lowest port that Podman may publish.
+    """
 
     own: Collection[Container]
     others: Collection[Container]
     listeners: Collection[Listener]
+    lowest_port: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ def local_problems(wanted: Wanted, coming: Collection[WantedContainer], around: 
     problems = list(wanted.secret_problems)
     for container in coming:
         problems += _name(container, around.others)
+        problems += _low_ports(container, around.lowest_port)
         problems += _ports(container, around.others, own_ports, around.listeners)
         problems += _paths(container, host)
     return problems
@@ -63,12 +67,22 @@ def _name(container: WantedContainer, others: Collection[Container]) -> Iterator
 def _whose(container: Container) -> str:
     if container.state is State.GHOST:
         return (
-            f"storage entry {container.id[:12]} which Fleet did not create; to remove it: podman rm {container.id[:12]}"
+            f"storage entry {container.id[:12]} which Fleet did not create (podman rm {container.id[:12]} removes it)"
         )
     deployment = container.labels.get(labels.DEPLOYMENT)
     uid = container.labels.get(labels.UID)
     whose = f"of deployment {deployment} (uid {uid})" if deployment else "which Fleet did not create"
     return f"container {container.id[:12]} {whose}"
+
+
+def _low_ports(container: WantedContainer, lowest: int) -> Iterator[str]:
+    """The lowest says it for all: a range may have hundreds."""
+    low = min(container.spec.ports, key=lambda port: port.host, default=None)
+    if low is not None and low.host < lowest:
+        yield (
+            f"port {_text(low)} of {container.name} is below {lowest}, which Podman may not publish without root "
+            f"(sysctl net.ipv4.ip_unprivileged_port_start={low.host} allows it)"
+        )
 
 
 def _ports(

@@ -126,6 +126,9 @@ class Runtime(Protocol):
     def version(self) -> str:
         """The runtime's version, such as ``4.3.1``."""
 
+    def lowest_port(self) -> int:
+        """The lowest host port that containers may publish: without root a runtime may not have them all."""
+
     def containers(self) -> list[Container]:
         """All containers of this runtime, foreign ones and ghosts too, in one cheap call."""
 

@@ -15,7 +15,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,19 @@ CALL_SECONDS = 30.0
 LOG_LINES = 5
 MAX_LOG_BYTES = 16_384
 _NOT_FOUND = 404
+_USUAL_FIRST_FREE_PORT = 1024
 _PART_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class _Peer:
+    """Who serves a socket; ``pid`` is 0 when its process ids mean nothing here: the socket was lent to a container."""
+
+    pid: int
+    uid: int
+
+
+_NOBODY = _Peer(0, 0)
 
 
 class PodmanRuntime:
@@ -72,10 +84,14 @@ class PodmanRuntime:
         self._call_seconds = call_seconds
         self._pull_seconds = pull_seconds
         self._local = threading.local()
-        self._shares_processes: bool | None = None
+        self._served_by: _Peer | None = None
 
     def version(self) -> str:
         return str(self._json("GET", "/version").get("Version", ""))
+
+    def lowest_port(self) -> int:
+        peer = self._peer()
+        return 1 if peer.uid == 0 or not peer.pid else _first_free_for_all()
 
     def containers(self) -> list[Container]:
         found = self._json("GET", "/containers/json", params={"all": "true", "external": "true"})
@@ -156,9 +172,13 @@ class PodmanRuntime:
         self._call("DELETE", f"/containers/{container_id}", params={"force": "true", "v": "true"}, accept=_NOT_FOUND)
 
     def _is_gone(self, pid: int) -> bool:
-        if self._shares_processes is None:
-            self._shares_processes = _shares_processes(self._url.removeprefix("unix://"))
-        return self._shares_processes and _is_gone(pid)
+        return bool(self._peer().pid) and _is_gone(pid)
+
+    def _peer(self) -> _Peer:
+        """Asked for once: whoever serves a socket goes on doing so."""
+        if self._served_by is None:
+            self._served_by = _peer(self._url.removeprefix("unix://"))
+        return self._served_by or _NOBODY
 
     # Transport -----------------------------------------------------------------------------------------------------
 
@@ -290,12 +310,20 @@ def _is_gone(pid: int) -> bool:
         return False
 
 
-def _shares_processes(path: str) -> bool:
-    """Whether process ids of the service mean the same here: not so when its socket was lent to a container."""
+def _peer(path: str) -> _Peer | None:
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(path)
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     except OSError:
-        return False
-    return bool(struct.unpack("3i", credentials)[0])
+        return None
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return _Peer(pid, uid)
+
+
+def _first_free_for_all() -> int:
+    """The kernel's setting, which an administrator may have lowered."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    except (OSError, ValueError):
+        return _USUAL_FIRST_FREE_PORT

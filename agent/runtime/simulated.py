@@ -115,6 +115,9 @@ class SimulatedRuntime:
         self._reach()
         return VERSION
 
+    def lowest_port(self) -> int:
+        return 1
+
     def containers(self) -> list[Container]:
         self._reach()
         with self._lock:

@@ -80,8 +80,8 @@ def test_a_ghost_that_is_not_ours_is_reported_by_name_and_left(edge: RealEdge, o
     assert entry.state is State.GHOST
     report = edge.bring("u1", score(service("api", image), service("web", image)), state="failed")
     assert report.message == (
-        f"preflight failed: name 'api' is held by storage entry {entry.id[:12]} which Fleet did not create; "
-        f"to remove it: podman rm {entry.id[:12]}"
+        f"preflight failed: name 'api' is held by storage entry {entry.id[:12]} which Fleet did not create "
+        f"(podman rm {entry.id[:12]} removes it)"
     )
     edge.control.remove("u1")
     edge.work_until("u1", "removed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Iterator
 
@@ -34,6 +35,12 @@ def held(kind: socket.SocketKind, address: str, family: socket.AddressFamily = s
         if kind is socket.SOCK_STREAM:
             holder.listen()
         yield int(holder.getsockname()[1])
+
+
+def is_held(port: int) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.clause("AGT-1")
@@ -117,6 +124,21 @@ def test_a_port_that_moves_between_services_of_a_deployment_is_free(
     edge.bring("u1", score(service("api", image), service("web", image, ports=[port])), revision=2)
     edge.bring("u1", score(service("new", image, ports=[port])), revision=3)
     assert edge.names() == {"new"}
+
+
+@pytest.mark.clause("AGT-1", "AGT-11")
+def test_a_low_port_is_published_as_root_and_refused_without(edge: RealEdge, containers: Containers):
+    low = next(port for port in range(1023, 600, -1) if not is_held(port))
+    data = score(service("api", containers.image("service"), ports=[f"127.0.0.1:{low}:80"]))
+    if os.geteuid() == 0:
+        edge.bring("u1", data)
+        return
+    edge.control.want("u1", data)
+    assert problems(edge) == [
+        f"port 127.0.0.1:{low}/tcp of api is below 1024, which Podman may not publish without root "
+        f"(sysctl net.ipv4.ip_unprivileged_port_start={low} allows it)"
+    ]
+    assert edge.names() == set()
 
 
 @pytest.mark.clause("AGT-1")

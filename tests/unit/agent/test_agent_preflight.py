@@ -53,6 +53,22 @@ def test_all_that_is_in_the_way_is_said_at_once_and_nothing_is_done(tmp_path: Pa
     assert edge.runtime.image("r.example/api:1") is None, "nothing is downloaded for a change that cannot begin"
 
 
+@pytest.mark.clause("AGT-1", "AGT-11")
+def test_without_root_low_ports_are_refused_and_one_says_it_for_a_range(tmp_path: Path, control: FakeControlPlane):
+    class Rootless(SimulatedRuntime):
+        def lowest_port(self) -> int:
+            return 1024
+
+    edge = Edge(tmp_path, control, runtime=Rootless(), clock=ManualClock())
+    control.want("u1", score(service("web", "r.example/web:1", ports=["1000-1100:1000-1100", "80:8080", "1200:1"])))
+    edge.go()
+    assert control.last("u1").message == (
+        "preflight failed: port 80/tcp of web is below 1024, which Podman may not publish without root "
+        "(sysctl net.ipv4.ip_unprivileged_port_start=80 allows it)"
+    )
+    assert names(edge) == {}
+
+
 @pytest.mark.clause("AGT-1")
 def test_a_container_of_a_same_named_deployment_of_another_uid_is_not_ours_to_replace(
     edge: Edge, control: FakeControlPlane

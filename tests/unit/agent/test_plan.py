@@ -204,6 +204,25 @@ def test_a_restart_inside_the_settle_time_is_a_failure_until_it_stays_up():
 
 @pytest.mark.clause("AGT-6")
 @pytest.mark.case("P11")
+def test_a_restart_between_two_looks_is_said_even_when_it_is_up_for_long_again():
+    """A service that crashes once a minute would else look converged whenever somebody looks."""
+    target = wanted(score(API))
+    first = look(target, running_as_wanted(target))
+    assert first.verdict.state is DeploymentState.CONVERGED
+    crashed = changed(running_as_wanted(target), "api", restarts=1, exit_code=4, log="out of luck", started_at=NOW + 5)
+    later = look(target, crashed, first.memory, now=NOW + 30)
+    assert later.verdict.state is DeploymentState.FAILED
+    assert later.verdict.message == "service api restarted once, last exit code 4: out of luck"
+    assert later.verdict.again_in == 10
+    assert look(target, crashed, later.memory, now=NOW + 39).verdict.state is DeploymentState.FAILED
+    calm = look(target, crashed, later.memory, now=NOW + 40)
+    assert calm.verdict.state is DeploymentState.CONVERGED
+    assert look(target, crashed, calm.memory, now=NOW + 41).verdict.state is DeploymentState.CONVERGED
+    assert look(target, crashed, now=NOW + 30).verdict.state is DeploymentState.CONVERGED, "of before the agent began"
+
+
+@pytest.mark.clause("AGT-6")
+@pytest.mark.case("P11")
 @pytest.mark.parametrize(("code", "ran"), [(4, 100), (0, 1), (137, 1)])
 def test_a_crash_is_a_failure_and_podman_s_own_restart_is_waited_for(code: int, ran: float):
     target = wanted(score(API))
