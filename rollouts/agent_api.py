@@ -10,12 +10,15 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 
 from agent.wire import messages
 from devices.agent_views import agent_view, body_of, device_of, json_answer
+from rollouts import services
 from rollouts.selectors.secrets import Need, need_on_device
 from vault.selectors import Reference, registry_logins, values_of
 
 log = logging.getLogger(__name__)
 
 MAX_SECRETS_BYTES = 262_144
+#: The longest text as JSON, each of its characters escaped.
+MAX_LOGS_BYTES = 6 * messages.MAX_LOG_CHARS + 65_536
 #: Names of one request that a log line shows.
 NAMES_LOGGED = 10
 
@@ -35,6 +38,14 @@ def secrets(request: HttpRequest) -> HttpResponse:
     answer["Cache-Control"] = "no-store"
     _note_denied(device_id, asked, need)
     return answer
+
+
+@agent_view("POST")
+def logs(request: HttpRequest) -> HttpResponse:
+    """The end of a container's log, which this device was asked for (AGT-16)."""
+    device_id = device_of(request)
+    services.logs_answer(device_id=device_id, reply=body_of(request, messages.LogReply, MAX_LOGS_BYTES))
+    return json_answer({}, status=202)
 
 
 @sensitive_variables()

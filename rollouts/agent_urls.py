@@ -6,4 +6,5 @@ from rollouts import agent_api
 
 urlpatterns = [
     path("secrets", agent_api.secrets),
+    path("logs", agent_api.logs),
 ]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rollouts.api import deployments, manifests
+from rollouts.api import deployments, logs, manifests
 
 ONE = "namespaces/<str:namespace>/deployments/<str:name>/"
 
@@ -17,4 +17,6 @@ urlpatterns = [
     path(f"{ONE}retarget/", deployments.DeploymentRetarget.as_view(), name="deployment-retarget"),
     path(f"{ONE}end/", deployments.RolloutEnd.as_view(), name="rollout-end"),
     path(f"{ONE}forget-device/", deployments.DeploymentForgetDevice.as_view(), name="deployment-forget-device"),
+    path(f"{ONE}logs/", logs.Logs.as_view(), name="logs"),
+    path(f"{ONE}logs/<str:id>/", logs.LogOne.as_view(), name="log"),
 ]

@@ -17,6 +17,7 @@ MOST_BATCHES = 40
 #: Seconds that a killed worker delays the next one; draining twice at once is harmless.
 DRAIN_LEASE = 10
 LATECOMER_SECONDS = 30.0
+LOGS_SECONDS = 30.0
 
 
 @periodic("rollouts.drain_reports", lease_seconds=DRAIN_LEASE)
@@ -39,6 +40,12 @@ def count_latecomers() -> None:
     services.count_latecomers()
 
 
+@periodic("rollouts.tidy_logs")
+def tidy_logs() -> None:
+    """End requests for logs that nobody answered, and forget old answers (AGT-16)."""
+    services.logs_tidy()
+
+
 @shared_task(name="rollouts.evaluate_revision")
 def evaluate_revision(revision_id: int) -> None:
     """The step that is due for one revision."""
@@ -55,4 +62,5 @@ SCHEDULE: dict[str, dict[str, Any]] = {
     "rollouts.drain_reports": scheduled(drain_reports, settings.FLEET_DRAIN_SECONDS),
     "rollouts.sweep": scheduled(sweep, settings.FLEET_SWEEP_SECONDS),
     "rollouts.count_latecomers": scheduled(count_latecomers, LATECOMER_SECONDS),
+    "rollouts.tidy_logs": scheduled(tidy_logs, LOGS_SECONDS),
 }

@@ -84,6 +84,7 @@ class Deployment(ConcurrentTransitionMixin, models.Model):
             ("retarget_deployment", "Can retarget a deployment"),
             ("end_deployment", "Can end a rollout"),
             ("forget_device_deployment", "Can give up a device that a deletion waits for"),
+            ("read_logs", "Can ask devices for the logs of containers"),
         ]
 
     def __str__(self) -> str:
@@ -234,3 +235,53 @@ class PhaseChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"
+
+
+class LogState(models.TextChoices):
+    """Where a request for a log stands; ``waiting`` is the only one that is not final."""
+
+    WAITING = "waiting", "waiting for the device"
+    ANSWERED = "answered", "answered"
+    FAILED = "failed", "the device could not"
+    EXPIRED = "expired", "no answer in time"
+
+
+class LogRequest(ConcurrentTransitionMixin, models.Model):
+    """Somebody wants to see the end of a container's log on one device (AGT-16).
+
+    The row is deleted some time after its end, because a log may say anything; that it was asked for stays audited.
+    """
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="log_requests")
+    device = models.ForeignKey("devices.Device", on_delete=models.CASCADE, related_name="+")
+    container = models.CharField(max_length=63)
+    lines = models.PositiveIntegerField()
+    requested_at = models.DateTimeField()
+    requested_by = models.CharField(max_length=150, blank=True)
+    state = FSMField(default=LogState.WAITING, choices=LogState.choices, protected=True, db_index=True)
+    ended_at = models.DateTimeField(null=True)
+    text = models.TextField(blank=True)
+    is_cut = models.BooleanField(
+        default=False, help_text="The log's last lines were too long and are cut at the front."
+    )
+    problem = models.TextField(blank=True, help_text="Why there is no text, in one sentence.")
+
+    class Meta:
+        ordering = ["-requested_at", "-pk"]
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"log of {self.container} on {self.device_id}: {self.state}"
+
+    @transition(field=state, source=LogState.WAITING, target=LogState.ANSWERED)
+    def note_answer(self, now: datetime) -> None:
+        self.ended_at = now
+
+    @transition(field=state, source=LogState.WAITING, target=LogState.FAILED)
+    def note_problem(self, now: datetime) -> None:
+        self.ended_at = now
+
+    @transition(field=state, source=LogState.WAITING, target=LogState.EXPIRED)
+    def note_expiry(self, now: datetime) -> None:
+        self.ended_at = now

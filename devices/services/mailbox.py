@@ -92,6 +92,21 @@ def desired_drop(*, kind: str, key: str, device_ids: Sequence[int]) -> int:
     return dropped
 
 
+def desired_erase(*, kind: str, key: str, device_ids: Sequence[int]) -> int:
+    """Forget items that leave nothing behind on a device, such as a question, so that nothing has to be proven.
+
+    Returns how many.
+    """
+    erased = 0
+    for batch in _batches(device_ids):
+        versions = _lock_heads(batch)
+        gone, _by_model = holders(kind, key).filter(device_id__in=list(versions)).delete()
+        if gone:
+            _bump(versions)
+        erased += gone
+    return erased
+
+
 def holders(kind: str, key: str) -> QuerySet[DesiredItem]:
     """The items of this key: every device that was told of it and has not proven its removal."""
     return DesiredItem.objects.filter(kind=kind, key=key)
@@ -139,8 +154,8 @@ def _lock_heads(device_ids: Sequence[int]) -> dict[int, int]:
 
 
 def _bump(versions: dict[int, int]) -> None:
-    bell.ring()
     DesiredHead.objects.filter(device_id__in=list(versions)).update(version=F("version") + 1)
+    bell.ring()
 
 
 def _version_of_head() -> Subquery:

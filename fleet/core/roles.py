@@ -33,6 +33,7 @@ _OPERATED = frozenset(
         "rollouts.retarget_deployment",
         "rollouts.end_deployment",
         "rollouts.forget_device_deployment",
+        "rollouts.read_logs",
         "devices.change_device",
         "devices.delete_device",
         "vault.add_secret",

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fleet.ctl.commands import apply, changes, describe, devices, get, secrets, session, watch
+from fleet.ctl.commands import apply, changes, describe, devices, get, logs, secrets, session, watch
 from fleet.ctl.errors import EXPLAINED, Exit, Refused
 from fleet.ctl.output import say, warn
 from fleet.ctl.session import Options
@@ -58,6 +58,7 @@ app.command("retarget")(changes.retarget)
 app.command("end")(changes.end)
 app.command("delete")(changes.delete)
 app.command("forget-device")(changes.forget_device)
+app.command("logs")(logs.logs)
 app.add_typer(describe.app, name="describe")
 app.add_typer(watch.app, name="watch")
 app.add_typer(devices.device, name="device")

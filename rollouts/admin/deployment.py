@@ -23,6 +23,7 @@ from rollouts import selectors, services
 from rollouts.admin import live, looks, manifest
 from rollouts.admin.editor import EditorViews
 from rollouts.admin.forms import GiveUpForm
+from rollouts.admin.logs import READ, LogViews
 from rollouts.models import DELETING, Deployment, Phase
 from rollouts.selectors.matching import spec_of
 
@@ -124,7 +125,7 @@ class PhaseFilter(CheckboxFilter):
 
 
 @admin.register(Deployment)
-class DeploymentAdmin(EditorViews, ServiceAdmin):
+class DeploymentAdmin(EditorViews, LogViews, ServiceAdmin):
     operations = OPERATIONS
     detail_template = "fleet/rollout.html"
     list_display = ("deployment", "phase_badge", "progress", "sentence", "generation", "since")
@@ -191,7 +192,17 @@ class DeploymentAdmin(EditorViews, ServiceAdmin):
             "path": self.link("edit", obj.pk),
         }
         may_edit = request.user.has_perm("rollouts.change_deployment") and obj.phase != DELETING
-        return [edit] * may_edit + super().buttons(request, obj)
+        logs = {
+            "title": "Logs",
+            "icon": "article",
+            "variant": ActionVariant.DEFAULT,
+            "attrs": {"data-operation": "logs"},
+            "path": self.link("logs", obj.pk),
+        }
+        return [edit] * may_edit + [logs] * self._may_read_logs(request, obj) + super().buttons(request, obj)
+
+    def _may_read_logs(self, request: HttpRequest, obj: Any) -> bool:
+        return request.user.has_perm(READ) and obj.released > 0 and obj.phase != DELETING
 
     def detail_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         changing = self._changing(request, obj)
@@ -213,6 +224,7 @@ class DeploymentAdmin(EditorViews, ServiceAdmin):
         may_retarget = request.user.has_perm("rollouts.retarget_deployment") and obj.phase != DELETING
         return {
             **live.context(request, obj),
+            "logs_url": self.link("logs", obj.pk) if self._may_read_logs(request, obj) else "",
             "retarget_url": self.link("retarget", obj.pk) if may_retarget else "",
             **records_of(request, "Deployment", str(obj)),
         }

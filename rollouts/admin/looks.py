@@ -11,7 +11,7 @@ from agent.wire.messages import DeploymentState
 from fleet.core.adminkit import show
 from fleet.core.adminkit.show import Look
 from fleet.targeting.models import TargetState
-from rollouts.models import DELETING, Phase
+from rollouts.models import DELETING, LogState, Phase
 
 PHASES: dict[str, Look] = {
     Phase.PENDING: Look("warn", "hourglass_top"),
@@ -36,6 +36,12 @@ OBSERVED: dict[str, Look] = {
     DeploymentState.FAILED: Look("bad", "error"),
     DeploymentState.REMOVED: Look("mute", "delete"),
 }
+LOGS: dict[str, Look] = {
+    LogState.WAITING: Look("info", "sync"),
+    LogState.ANSWERED: Look("good", "check_circle"),
+    LogState.FAILED: Look("bad", "error"),
+    LogState.EXPIRED: Look("warn", "timer_off"),
+}
 DIGEST_CHARS = 12
 
 
@@ -52,6 +58,11 @@ def target(state: str) -> SafeString:
 def observed(state: str) -> SafeString:
     """The badge of what a device says."""
     return show.badge(state, OBSERVED[state])
+
+
+def log_state(state: str) -> SafeString:
+    """The badge of a request for a log."""
+    return show.badge(state, LOGS[state])
 
 
 def progress_bar(counted: Any) -> SafeString:

@@ -7,12 +7,16 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from agent.wire.messages import MAX_LOG_LINES
+from fleet.core import clock
 from fleet.core.openapi import manifest_component
-from fleet.core.rest import API_VERSION, Constant, Strict, Text
+from fleet.core.rest import API_VERSION, Constant, Strict, Text, Whole
 from fleet.targeting.models import TargetState
 from rollouts import selectors
-from rollouts.models import DELETING, Deployment, Phase, PhaseChange, Revision, Target
+from rollouts.models import DELETING, Deployment, LogRequest, LogState, Phase, PhaseChange, Revision, Target
+from rollouts.selectors.logs import log_sentence
 from rollouts.selectors.on_device import OnDevice
+from rollouts.services.logs import DEFAULT_LINES
 
 PHASES = [(phase, phase) for phase in (*Phase.values, DELETING)]
 
@@ -162,6 +166,31 @@ class DeploymentOnDevice(serializers.Serializer[OnDevice]):
 
 class OneDevice(Strict):
     device = Text(max_length=63, help_text="Its name.")
+
+
+class LogQuestion(Strict):
+    device = Text(max_length=63, default="", help_text="May be left out when only one device has the deployment.")
+    container = Text(max_length=63, default="", help_text="May be left out when there is only one service.")
+    lines = Whole(min_value=1, max_value=MAX_LOG_LINES, default=DEFAULT_LINES)
+
+
+class LogObject(serializers.Serializer[LogRequest]):
+    """A request for a log and, when it was answered, the text."""
+
+    id = serializers.UUIDField(source="uid")
+    device = serializers.CharField(source="device.name")
+    container = serializers.CharField()
+    lines = serializers.IntegerField()
+    state = serializers.ChoiceField(LogState.choices)
+    message = serializers.SerializerMethodField()
+    requestedAt = serializers.DateTimeField(source="requested_at")
+    requestedBy = serializers.CharField(source="requested_by")
+    endedAt = serializers.DateTimeField(source="ended_at", allow_null=True)
+    text = serializers.CharField(trim_whitespace=False)
+    isCut = serializers.BooleanField(source="is_cut", help_text="The text was too long and is cut at the front.")
+
+    def get_message(self, request: LogRequest) -> str:
+        return log_sentence(request, clock.now())
 
 
 class PhaseChangeObject(serializers.Serializer[PhaseChange]):

@@ -8,6 +8,7 @@ from rollouts.services.ending import (
     rollout_end,
 )
 from rollouts.services.evaluation import revision_evaluate
+from rollouts.services.logs import logs_answer, logs_request, logs_tidy
 from rollouts.services.manifests import manifests_apply
 from rollouts.services.passes import count_latecomers, drain_deployments, evaluate_touched, sweep
 
@@ -21,6 +22,9 @@ __all__ = [
     "deployment_retarget",
     "drain_deployments",
     "evaluate_touched",
+    "logs_answer",
+    "logs_request",
+    "logs_tidy",
     "manifests_apply",
     "revision_evaluate",
     "rollout_end",

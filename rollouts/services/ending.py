@@ -23,6 +23,7 @@ from rollouts.selectors import devices_to_remove_it
 from rollouts.services.applying import active
 from rollouts.services.bells import ring_for_deployment
 from rollouts.services.history import KIND, tell
+from rollouts.services.logs import logs_drop
 from rollouts.services.status import finish
 
 
@@ -142,6 +143,7 @@ def _blockers(holding: QuerySet[DesiredItem]) -> list[wording.Blocker]:
 
 
 def _forget(deployment: Deployment) -> None:
+    logs_drop(deployment)
     Observation.objects.filter(deployment_uid=deployment.uid).delete()
     tell(deployment, reason="Deleted", message="removed from every device")
     deployment.delete()

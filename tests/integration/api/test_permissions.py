@@ -36,6 +36,8 @@ OPERATES = {
     ("POST", f"{ONE}retarget/"): "rollouts.retarget_deployment",
     ("POST", f"{ONE}end/"): "rollouts.end_deployment",
     ("POST", f"{ONE}forget-device/"): "rollouts.forget_device_deployment",
+    ("POST", f"{ONE}logs/"): "rollouts.read_logs",
+    ("GET", f"{ONE}logs/none/"): "rollouts.read_logs",
     ("PATCH", "devices/edge-1/"): "devices.change_device",
     ("DELETE", "devices/edge-1/"): "devices.delete_device",
     ("POST", "devices/edge-1/reset-credential/"): "devices.change_device",

@@ -1,7 +1,7 @@
 // Keeps the parts of a page true without reloading it.
 //
 // <div data-live="URL" data-live-seconds="2"> holds elements with data-part="name". The URL answers HTML with the same
-// parts; only those that differ are replaced, and focus and open details are kept.
+// parts; only those that differ are replaced, and focus and open details are kept. A part with data-live-done is the last.
 (() => {
   "use strict";
 
@@ -65,6 +65,7 @@
       if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
       show(await answer.text());
       failures = 0;
+      if (root.querySelector("[data-live-done]")) return say("", false);
       say("Live", false);
     } catch (error) {
       failures += 1;
