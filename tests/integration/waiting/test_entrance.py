@@ -65,9 +65,11 @@ class Request:
         path: str = PATH,
         query: str = "",
         method: str = "GET",
+        proto: str = "",
     ) -> None:
         headers = [(b"if-none-match", etag.encode())]
         headers += [(b"authorization", f"Bearer {credential}".encode())] if credential else []
+        headers += [(b"x-forwarded-proto", proto.encode())] if proto else []
         scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": headers}
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._incoming.put_nowait({"type": "http.request", "body": b"", "more_body": False})
@@ -225,9 +227,12 @@ def test_what_cannot_be_is_refused_with_a_sentence(how: dict[str, str], status: 
 def test_a_credential_never_travels_in_clear_where_tls_is_asked_for(settings: Settings) -> None:
     enrolled(1)
     settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
     async def scenario(entrance: Entrance) -> None:
         assert (await entrance.ask("edge-0", "").answer())[0] == 403
+        assert (await entrance.ask("edge-0", "", proto="http").answer())[0] == 403
+        assert (await entrance.ask("edge-0", "", proto="https").answer())[0] == 204
         assert (await entrance.ask(path="/healthz").answer())[0] == 200
 
     run(scenario)

@@ -57,6 +57,8 @@ def test_good_settings_start_without_a_group_source() -> None:
         ("FLEET_SECRET_KEYS", f"{FERNET_KEY},{FERNET_KEY}s3cr3t", "FLEET_SECRET_KEYS: number 2 is no Fernet key"),
         ("FLEET_STALE_SECONDS", "-1", "FLEET_STALE_SECONDS is '-1'; allowed: a number of seconds above 0"),
         ("FLEET_OFFLINE_SECONDS", "abc", "FLEET_OFFLINE_SECONDS is 'abc'; allowed: a number of seconds above 0"),
+        ("FLEET_WAIT_LIMIT", "many", "FLEET_WAIT_LIMIT is 'many'; allowed: a whole number above 0"),
+        ("FLEET_WAIT_LIMIT", "0", "FLEET_WAIT_LIMIT is '0'; allowed: a whole number above 0"),
         ("FLEET_DRAIN_SECONDS", "0", "FLEET_DRAIN_SECONDS is '0'; allowed: a number of seconds above 0"),
         (
             "FLEET_OFFLINE_SECONDS",
