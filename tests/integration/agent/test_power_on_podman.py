@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from agent.runtime.base import State
+from agent.runtime.base import RuntimeUnreachable, State
 from agent.wire.manifest import SecretEnvVar, SecretRef
 from harness.waiting import wait_until
 from tests.integration.agent.conftest import RealEdge
@@ -91,3 +92,37 @@ def test_an_init_whose_monitor_was_killed_is_not_waited_for_for_ever(edge: RealE
     wait_until(replaced, seconds=30, what="it runs again", every=0.5)
     assert edge.container("migrate").state is State.RUNNING
     assert edge.names() == {"migrate"}
+
+
+def interrupted(call: Callable[[], None]) -> None:
+    """A call whose service goes away."""
+    with pytest.raises(RuntimeUnreachable):
+        call()
+
+
+@pytest.mark.clause("AGT-5", "AGT-12")
+@pytest.mark.case("P6", "P7")
+def test_a_container_that_hangs_in_stopping_is_replaced_after_a_limit_and_holds_up_nobody(
+    edge: RealEdge, own_containers: Containers, monkeypatch: pytest.MonkeyPatch
+):
+    """Podman and its monitor were killed in the middle of a stop: nobody will ever finish it."""
+    monkeypatch.setattr("agent.reconcile.plan.STUCK_SECONDS", 1.0)
+    edge.bring("u1", score(service("api", own_containers.image("slow"))))
+    before, podman = edge.container("api").id, own_containers.podman
+    pids = podman.cli("inspect", "--format", "{{.State.ConmonPid}} {{.State.Pid}}", "api").split()
+    stop = threading.Thread(target=interrupted, args=(lambda: edge.runtime.stop(before, 600),))
+    stop.start()
+    wait_until(lambda: edge.container("api").state is State.STOPPING, seconds=10, what="it is stopping")
+    podman.stop_service()
+    stop.join(10)
+    for pid in map(int, pids):
+        os.kill(pid, signal.SIGKILL)
+    podman.start()
+    assert edge.container("api").state is State.STOPPING, "what this Podman says for ever"
+    edge.boot()
+    edge.control.want("u2", score(service("web", own_containers.image("service"))), name="other")
+    edge.go()
+    assert edge.control.last("u1").message == "container api is stopping"
+    edge.work_until("u2", "converged")
+    edge.work_until("u1", "converged")
+    assert edge.container("api").id != before
