@@ -44,4 +44,6 @@ def test_the_end_of_a_service_s_log_for_who_asks(edge: RealEdge, containers: Con
     edge.agent.answer()
     first, second = edge.control.logs
     assert (first.request, first.text, first.is_cut) == ("r1", "line 1999\nline 2000\nthe end", False)
-    assert second.problem.startswith("container talking: this device has none of that name for the deployment; it has: none")
+    assert second.problem.startswith(
+        "container talking: this device has none of that name for the deployment; it has: none"
+    )

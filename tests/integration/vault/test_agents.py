@@ -14,6 +14,7 @@ from agent.runtime.simulated import SimulatedHost
 from agent.store import Identity, Store
 from devices.models import Device
 from rollouts import services
+from rollouts.models import LogRequest
 from tests.integration.vault.kit import LOGIN, Vault
 from tests.support import in_process
 from tests.support.devices import ManualClock, Watched
@@ -105,3 +106,21 @@ def test_a_login_that_the_control_plane_has_lets_a_device_in(vault: Vault, tmp_p
     edge.runtime.clock.forward(60)
     edge.go()
     assert [container.name for container in edge.runtime.containers()] == ["api"]
+
+
+@pytest.mark.clause("AGT-16")
+def test_a_log_that_somebody_asked_for_arrives_without_the_values(vault: Vault, tmp_path: Path) -> None:
+    vault.put(password="start of")
+    edge = Edge(tmp_path, vault.device("edge-1"))
+    deployment = vault.rollout("db/password")
+    edge.go()
+    asked = services.logs_request(deployment=deployment, lines=10, actor=None)
+    gone = services.logs_request(deployment=deployment, container="api", lines=10, actor=None)
+    edge.agent.poll()
+    gone.delete()
+    while edge.agent.logs.has_replies():
+        edge.agent.answer()
+    found = LogRequest.objects.get(pk=asked.pk)
+    assert (found.state, found.text, found.problem) == ("answered", "simulated [secret db/password] api", "")
+    edge.agent.poll()
+    assert not edge.agent.logs.has_replies()
