@@ -27,12 +27,14 @@ IMAGE = "localhost/bench:1"
 def measure(installation: Installation) -> list[Figure]:
     """Resident set and CPU of the agent's process after everything has converged."""
     control_plane = installation.control_plane
-    server = control_plane.web()
+    server, waiting = control_plane.web(), control_plane.waiting()
     control_plane.worker()
     control_plane.beat()
     with IsolatedPodman(installation.folder / "podman") as podman:
         podman.build(IMAGE, command=["sleep", "100000"])
-        device = demo_devices.prepare(installation.folder / "devices", "memory-1", server=server, socket=podman.socket)
+        device = demo_devices.prepare(
+            installation.folder / "devices", "memory-1", server=server, socket=podman.socket, waiting=waiting
+        )
         demo_devices.enrol(device, fleet.token("memory", labels={"role": "memory"}))
         Device.objects.filter(name="memory-1").update(labels={"role": "memory"})
         with ManagedProcess("agent", device.agent("run"), log=installation.folder / "agent.log") as agent:
