@@ -66,7 +66,7 @@ class ImageStock:
         try:
             self._prune(references)
         except RuntimeFailure as error:
-            logger.info("images were not pruned: %s", error)
+            logger.warning("images were not pruned: %s", error)
 
     # Inside --------------------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class ImageStock:
         try:
             self._runtime.remove_image(image.id)
         except RuntimeFailure as error:
-            logger.info("image %s was not removed: %s", image.id[:12], error)
+            logger.warning("image %s was not removed: %s", image.id[:12], error)
             return
         logger.info("image %s was removed, as nothing used it: %s", image.id[:12], ", ".join(image.names) or "no name")
         with self._lock:
