@@ -180,8 +180,7 @@ class Agent:
         """Drop those of deployments that are no longer desired; do what ``refresh-secrets`` ordered (AGT-10)."""
         self._secrets.keep_only(uids)
         if self.store.is_refresh_ordered():
-            self._secrets.expire()
-            self.store.refresh_done()
+            self._secrets.expire(self.store.refresh_done)
 
     def _prune_images(self, assignments: Collection[Assignment]) -> None:
         """By a worker. With a definition that is not here it is not known what is still needed: then nothing goes."""

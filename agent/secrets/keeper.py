@@ -6,7 +6,7 @@ They are not watched: in between, a deployment has the values that it was resolv
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -52,12 +52,16 @@ class SecretKeeper:
         needed = references(document.score)
         return self._resolve(document, needed) if needed else NONE
 
-    def expire(self) -> None:
-        """Resolve everything anew when it is next worked on. Kept on disk, so that a crash does not lose the order."""
+    def expire(self, taken: Callable[[], None] = lambda: None) -> None:
+        """Resolve everything anew when it is next worked on.
+
+        ``taken`` is called when that is on disk, so that neither a crash nor an order that comes meanwhile is lost.
+        """
         with self._lock:
             stale = {uid: msgspec.structs.replace(entry, revision=_STALE) for uid, entry in self._loaded().items()}
-            self._orders += 1
             self._replace(stale)
+            taken()
+            self._orders += 1
 
     def keep_only(self, uids: Collection[str]) -> None:
         """Forget what belongs to deployments that are no longer desired."""
