@@ -323,7 +323,7 @@ def _passing(wanted: WantedContainer, current: Container, look: _Look) -> _Findi
     since = look.memory.unsteady.get(current.id, look.now)
     if look.now - since >= limit:
         return _replace(wanted, current, f"container {wanted.name} is replaced, it was {current.state}")
-    what = "has just ended" if current.state is State.LOST else f"is {current.state}"
+    what = "has just ended" if current.state in (State.LOST, State.STOPPED) else f"is {current.state}"
     return _Finding(wanted, waits=f"container {wanted.name} {what}", again_in=LOOK_AGAIN_SECONDS)
 
 
