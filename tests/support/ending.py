@@ -34,3 +34,9 @@ def pytest_configure_node(node: Any) -> None:
     """Called by the controller of a run for each worker (pytest-xdist) that it has started."""
     _workers.add(node.gateway._rinfo().pid)
     node.nodemanager.EXIT_TIMEOUT = WORKERS_SECONDS
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Everything is put away; a worker without work only waits to be closed."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
