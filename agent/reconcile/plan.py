@@ -55,6 +55,10 @@ class Create:
 
     wanted: WantedContainer
 
+    @property
+    def name(self) -> str:
+        return self.wanted.name
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
