@@ -28,6 +28,8 @@ class SecretKeeper:
         self._cache = cache
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] | None = None
+        #: What deployments had before, in memory only: containers that were made with it may still run, and speak.
+        self._former: dict[str, frozenset[tuple[SecretRef, str]]] = {}
         self._orders = 0
 
     def known(self, document: DeploymentDocument) -> Resolution:
@@ -43,9 +45,10 @@ class SecretKeeper:
         return Resolution({reference: kept[reference] for reference in needed}, is_fresh=False)
 
     def kept(self, uid: str) -> Resolution:
-        """What was resolved last for a deployment, whichever revision that was; asks no source."""
+        """What was resolved last for a deployment, whichever revision that was, and before; asks no source."""
         with self._lock:
-            return Resolution(_values(self._loaded().get(uid)), is_fresh=False)
+            former = self._former.get(uid, frozenset())
+            return Resolution(_values(self._loaded().get(uid)), is_fresh=False, former=former)
 
     def anew(self, document: DeploymentDocument) -> Resolution:
         """The values as the sources have them now; a source that cannot be asked is replaced by what is kept."""
@@ -69,6 +72,7 @@ class SecretKeeper:
             if self._entries is None and not self._cache.exists():
                 return
             self._replace({uid: entry for uid, entry in self._loaded().items() if uid in uids})
+            self._former = {uid: former for uid, former in self._former.items() if uid in uids}
 
     # Inside --------------------------------------------------------------------------------------------------------
 
@@ -85,6 +89,9 @@ class SecretKeeper:
                 revision = entry.revision if entry and answers.unknown else document.revision
                 if orders != self._orders:
                     revision = _STALE  # an order that came meanwhile is about values that may have changed since
+                past = _values(entry).items() - resolution.values.items()
+                if past:
+                    self._former[document.uid] = self._former.get(document.uid, frozenset()) | past
                 found = [SecretValue(name=ref.name, key=ref.key, value=v) for ref, v in resolution.values.items()]
                 self._replace({**entries, document.uid: Entry(revision, found)})
         return resolution
