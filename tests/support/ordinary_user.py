@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import shutil
@@ -49,15 +50,23 @@ def ordinary_user() -> Iterator[OrdinaryUser]:
     name = f"fleet-{secrets.token_hex(4)}"
     home = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))  # short: sockets lie below it
     try:
-        subprocess.run(["useradd", "--home-dir", str(home), "--no-create-home", name], check=True, capture_output=True)
+        _change_users("useradd", "--home-dir", str(home), "--no-create-home", name)
         os.mknod(home / "tun", 0o666 | stat.S_IFCHR, _TUN)
         (home / "tun").chmod(0o666)
         shutil.chown(home, name, name)
         yield OrdinaryUser(name, home)
     finally:
         _end_processes(name)
-        subprocess.run(["userdel", "--force", name], capture_output=True, check=False)
+        with contextlib.suppress(subprocess.CalledProcessError):  # there is no such user when it could not be made
+            _change_users("userdel", "--force", name)
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _change_users(*command: str) -> None:
+    """One at a time: these programs give up when another one holds the lock of the user list."""
+    with Path(tempfile.gettempdir(), "fleet-test-users.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(command, check=True, capture_output=True)
 
 
 def _end_processes(name: str) -> None:

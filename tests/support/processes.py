@@ -84,9 +84,9 @@ def enqueueing_to(url: str, options: Mapping[str, Any] = MappingProxyType({})) -
         app._after_fork()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, driven by Playwright."""
+    """Debian's Chromium, driven by Playwright; for a file, because what else runs in this process may use asyncio."""
     (executable,) = need("chromium")
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  (a second that most runs needn't spend)
 

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 #: Tests of a file below these stay together: they share a Podman, a browser or the parsed source, which take seconds.
 TOGETHER = ("tests/architecture/", "tests/browser/", "tests/contract/agent/", "tests/integration/agent/")
+#: Runs of whole suites, one each: minutes that nothing is shared in.
+APART = "tests/integration/agent/test_rootless.py"
 #: What begins first, because one piece of it takes longest; unit tests come last and fill the gaps.
-FIRST = ("tests/integration/agent/", "tests/browser/", "tests/tools/", "tests/integration/", "tests/contract/")
+FIRST = (APART, "tests/integration/agent/", "tests/browser/", "tests/tools/", "tests/integration/", "tests/contract/")
 LAST = "tests/unit/"
 
 
 def piece_of(test: str) -> str:
     """The piece of work that a test belongs to: it is given to one worker as a whole."""
-    return test.partition("::")[0] if test.startswith(TOGETHER) else test
+    return test.partition("::")[0] if test.startswith(TOGETHER) and not test.startswith(APART) else test
 
 
 def rank(test: str) -> int:

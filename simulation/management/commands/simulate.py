@@ -58,9 +58,7 @@ class Command(BaseCommand):
     def handle(self, *arguments: Any, **options: Any) -> None:
         stop = threading.Event()
         try:
-            # Ten thousand agents that each say that they are offline help nobody; the summary counts.
-            logging.getLogger("agent").setLevel(logging.ERROR)
-            with _ended_by_signals(stop), _state_folder() as folder:
+            with _quiet_agents(), _ended_by_signals(stop), _state_folder() as folder:
                 fleet = SimulatedFleet(_script(options, folder))
                 self._play(fleet, stop, options)
         except (FleetError, ControlError) as error:
@@ -118,6 +116,18 @@ def _behind(fleet: SimulatedFleet) -> dict[str, str]:
     while (behind := enlisting.behind(fleet.acknowledged())) and fleet.clock.monotonic() < deadline:
         wait.wait(0.5)
     return behind
+
+
+@contextlib.contextmanager
+def _quiet_agents() -> Iterator[None]:
+    """Ten thousand agents that each say that they are offline help nobody; the summary counts."""
+    logger = logging.getLogger("agent")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager

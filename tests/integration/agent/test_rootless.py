@@ -18,18 +18,19 @@ from tests.support.ordinary_user import OrdinaryUser, ordinary_user
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent.relative_to(ROOT)
-SUITES = {
-    "deployments": [HERE / "test_deployments_on_podman.py"],
-    "process and power": [
-        *(HERE / f"test_{name}.py" for name in ("process", "power_on_podman", "ghosts_on_podman", "site_on_podman")),
-        "-k",
-        "not light",
-    ],
-    "preflight": [HERE / "test_preflight_on_podman.py", "-k", "low_port or each_way or another_owner or at_once"],
-    "runtime": ["tests/contract/agent/test_runtimes.py", "-k", "podman"],
-    "site": [HERE / "test_private_registry.py", "-k", "own_login or proxy or lost_its_name"],
-    "killed": [HERE / "test_killed.py", "-k", "create-web or remove-api or document or desired.json"],
+#: Each is one run with a Podman, a registry and images of its own, which take a quarter of a minute to make.
+SUITES: dict[str, tuple[list[str], str]] = {
+    "deployments": (["deployments_on_podman"], ""),
+    "process and power": (["process", "power_on_podman", "ghosts_on_podman", "site_on_podman"], "not light"),
+    "samples": (
+        ["preflight_on_podman", "private_registry", "killed", "runtimes"],
+        "preflight_on_podman and (low_port or each_way or another_owner or at_once)"
+        " or private_registry and (own_login or proxy or lost_its_name)"
+        " or test_killed and (create-web or remove-api or document or desired.json)"
+        " or test_runtimes and podman",
+    ),
 }
+ELSEWHERE = {"runtimes": Path("tests/contract/agent")}
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="without root the suites run as an ordinary user anyway")
 
@@ -45,8 +46,10 @@ def user() -> Iterator[OrdinaryUser]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_suite_passes_without_root(user: OrdinaryUser, suite: str):
+    names, choice = SUITES[suite]
+    files = [str(ELSEWHERE.get(name, HERE) / f"test_{name}.py") for name in names]
     done = user.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "not root", *map(str, SUITES[suite])],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "not root", "-k", choice, *files],
         env={"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(user.home), "CI": "true"},
         cwd=ROOT,
     )
