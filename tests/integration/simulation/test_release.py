@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import Timing
-from devices.models import DesiredItem
+from devices.models import DesiredItem, Device
 from harness.control_plane import ControlPlane
 from harness.waiting import wait_until
 from rollouts.models import Phase, Target
@@ -54,9 +54,9 @@ def test_a_release_while_everybody_polls_and_reports_loses_nothing(
     fleet = SimulatedFleet(Script(DEVICES, server, tmp_path / "devices", labels={"role": "analyzer"}, timing=TIMING))
     world = World()
     with running(fleet):
-        wait_until(
-            lambda: all(d.agent.outbox.acknowledged for d in fleet.devices), seconds=60, what="everybody has reported"
-        )
+        # Not only acknowledged: a device whose labels are still in the inbox would come too late for the freeze.
+        known = Device.objects.filter(labels__role="analyzer")
+        wait_until(lambda: known.count() == DEVICES, seconds=60, what="everybody's labels are known", every=0.2)
         deployment = world.apply().deployment
         assert deployment is not None
         wait_until(
