@@ -11,6 +11,7 @@ from devices.models import Connectivity
 from rollouts.models import Deployment
 from tests.integration.admin.pages import at
 from tests.integration.rollouts.world import World
+from tests.support.processes import visitor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -160,9 +161,8 @@ def test_a_fault_leads_to_its_line(
 
 @pytest.fixture(params=["light", "dark"])
 def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(color_scheme=request.param, viewport={"width": 1280, "height": 900})
-    yield context.new_page()
-    context.close()
+    with visitor(chromium, color_scheme=request.param) as context:
+        yield context.new_page()
 
 
 def test_every_text_can_be_read_in_both_themes(
@@ -178,9 +178,8 @@ def test_every_text_can_be_read_in_both_themes(
 
 @pytest.fixture
 def telephone(chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    yield context.new_page()
-    context.close()
+    with visitor(chromium, viewport={"width": 390, "height": 844}, has_touch=True) as context:
+        yield context.new_page()
 
 
 def test_pages_fit_a_telephone(
@@ -202,16 +201,13 @@ def test_pages_can_be_read_without_scripts(
     rollout: tuple[Fleet, Deployment],
 ) -> None:
     sign_in(page, live_server.url)
-    context = chromium.new_context(java_script_enabled=False, storage_state=page.context.storage_state())
-    try:
+    with visitor(chromium, java_script_enabled=False, storage_state=page.context.storage_state()) as context:
         plain = context.new_page()
         plain.goto(_address(live_server, "rollout", rollout[1]))
         assert plain.get_by_text("Canary edge-2 failed").first.is_visible()
         plain.get_by_role("link", name="End rollout").click()
         plain.get_by_role("button", name="End rollout").click()
         assert plain.locator(".hf-badge", has_text="Cancelled").first.is_visible()
-    finally:
-        context.close()
 
 
 def test_every_field_and_button_has_a_name(

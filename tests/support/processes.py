@@ -18,7 +18,7 @@ from tests.support.databases import TestDatabase
 from tests.support.needs import need
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM_FLAGS = [
     "--headless",
@@ -101,6 +101,21 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
     """An empty page in a context of its own: no cookie of another test."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    yield context.new_page()
-    context.close()
+    with visitor(chromium) as context:
+        yield context.new_page()
+
+
+@contextlib.contextmanager
+def visitor(chromium: Browser, **options: Any) -> Iterator[BrowserContext]:
+    """A browser context whose static files come through Playwright's own connection.
+
+    Chromium drops what it is fetching when the host gets or loses an interface, as it does whenever another test's
+    Podman starts a container; a page whose script was dropped stays without it.
+    """
+    context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+    context.route("**/static/**", lambda route: route.fulfill(response=route.fetch()))
+    try:
+        yield context
+    finally:
+        context.unroute_all(behavior="ignoreErrors")
+        context.close()
