@@ -34,6 +34,7 @@ WITH_A_REASON = {
     "devices/readiness": "what /readyz asks this app",
     "devices/signals": "what the apps above listen to",
     "devices/management": "manage.py new_epoch (AGT-9)",
+    "fleet/targeting/conditions": "why nothing is frozen, and conditions, shared by all that is targeted (DEP-15)",
     "fleet/targeting/wording": "the sentences of the gate, shared by all that is targeted (DEP-16)",
 }
 CLOCKS = ("fleet/core/clock.py", "agent/clock.py")
