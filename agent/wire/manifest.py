@@ -155,4 +155,5 @@ class TaskRun(Strict):
 
 
 #: Manifest types by ``kind``; the door looks here.
-KINDS: dict[str, type[Deployment]] = {"Deployment": Deployment}
+KINDS: dict[str, type[Deployment] | type[TaskRun]] = {"Deployment": Deployment, "TaskRun": TaskRun}
+Manifest = Deployment | TaskRun
