@@ -37,7 +37,7 @@ from agent.secrets.sources import Sources
 from agent.status import DeploymentLine, Status
 from agent.store import STATE_NOT_SAVED, Identity, Store
 from agent.version import VERSION
-from agent.wire.messages import DeploymentReport, EnrolRequest, Facts, Problem
+from agent.wire.messages import DeploymentReport, DeploymentState, EnrolRequest, Facts, Problem
 
 SIMULATED = "simulated"
 
@@ -101,7 +101,7 @@ class Agent:
         self._ask_version()
         assignments = self.desired.assignments()
         if assignments is not None and only is None:
-            self._look_after_secrets({assignment.uid for assignment in assignments if not assignment.remove})
+            self._look_after_secrets(assignments)
         self.reconciler.run(assignments, retry=retry, only=only)
         if assignments is not None and only is None and self._stock.is_due():
             self._prune_images(assignments)
@@ -176,12 +176,15 @@ class Agent:
     def _where_to_wait(self) -> ControlPlane:
         return self.control.twin(self.config.server.wait_url)
 
-    def _look_after_secrets(self, uids: Collection[str]) -> None:
-        """Drop those of deployments that are no longer desired; do what ``refresh-secrets`` ordered (AGT-10)."""
-        self._secrets.keep_only(uids)
+    def _look_after_secrets(self, assignments: Collection[Assignment]) -> None:
+        """Drop those of deployments that are gone; do what ``refresh-secrets`` ordered (AGT-10).
+
+        While containers are being removed, their logs can still be asked for, and values must be known to be hidden.
+        """
+        gone = {entry.uid for entry in self.ledger.deployments() if entry.state is DeploymentState.REMOVED}
+        self._secrets.keep_only({each.uid for each in assignments if not (each.remove and each.uid in gone)})
         if self.store.is_refresh_ordered():
-            self._secrets.expire()
-            self.store.refresh_done()
+            self._secrets.expire(self.store.refresh_done)
 
     def _prune_images(self, assignments: Collection[Assignment]) -> None:
         """By a worker. With a definition that is not here it is not known what is still needed: then nothing goes."""

@@ -89,7 +89,7 @@ def _found(raw: dict[str, Any], path: Path) -> str:
     """What stands there, unless it is, or may hold, a password that somebody wrote into the wrong place."""
     if "password" in path:
         return "is not shown here"
-    return "is " + re.sub(r"//[^/@\s]*@", "//…@", repr(_value(raw, path)))
+    return "is " + re.sub(r"^(['\"]?(\w+://)?).*@", r"\1…@", repr(_value(raw, path)))
 
 
 def _allowed(said: str) -> str:

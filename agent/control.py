@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 import requests
+import urllib3
 
 from agent.version import VERSION
 from agent.wire.messages import (
@@ -183,7 +184,7 @@ class ControlPlane:
                     f"{self._url}{_PATH}{path}",
                     data=None if body is None else msgspec.json.encode(body),
                     headers=sent,
-                    auth=_Bearer(self._credential() if signed else ""),
+                    auth=_Bearer(self._sendable_credential() if signed else ""),
                     verify=self._verify,
                     proxies=self._proxies,
                     timeout=(TIMEOUT_SECONDS[0], patience),
@@ -192,8 +193,18 @@ class ControlPlane:
                 )
             ) as response:
                 return _checked(response, _limited(response))
-        except (requests.RequestException, OSError) as error:
+        except (requests.RequestException, OSError, ValueError) as error:  # some malformed addresses are plain ones
             raise Unreachable(self._failure(error)) from None
+
+    def _sendable_credential(self) -> str:
+        """Libraries would repeat one that has a line break."""
+        credential = self._credential()
+        if not (credential.isascii() and credential.isprintable()):
+            raise ControlError(
+                f"{self._url} cannot be called: what is kept as this device's credential is none; enrol again",
+                is_temporary=False,
+            )
+        return credential
 
     def _failure(self, error: BaseException) -> str:
         """One sentence about a call that brought no answer: what stands in the way, and which setting is about it."""
@@ -207,11 +218,19 @@ class ControlPlane:
             return f"{self._url} cannot be called: server.ca_file {self._verify} does not exist"
         if self._verify and any(isinstance(cause, ssl.SSLError) for cause in causes):
             return f"{self._url} cannot be called with server.ca_file {self._verify}: {_reason(causes)}"
+        if isinstance(error, ValueError) and _is_address(self._url) and self._proxy():
+            setting = "server.proxy" if self._proxies else "the proxy of the environment"
+            hint = "http://user:password@host:port, with %XX for special characters of the password"
+            return f"{self._url} cannot be called: {setting} is no address; allowed: {hint}"
         if any(isinstance(cause, requests.exceptions.ProxyError) for cause in causes):
-            proxy = next(iter((self._proxies or {}).values()), "")
-            way = f"proxy {_without_password(proxy)}" if proxy else "the proxy of the environment"
+            way = f"proxy {_without_password(self._proxy())}" if self._proxies else "the proxy of the environment"
             return f"{self._url} cannot be reached through {way}: {_reason(causes)}"
         return f"{self._url} cannot be reached: {_reason(causes)}"
+
+    def _proxy(self) -> str:
+        """The one that a call goes through; empty when it needs none."""
+        proxies = self._proxies or requests.utils.get_environ_proxies(self._url)
+        return str(requests.utils.select_proxy(self._url, proxies) or "")
 
 
 class _Bearer(requests.auth.AuthBase):
@@ -299,4 +318,11 @@ def _reason(causes: Sequence[BaseException]) -> str:
 
 
 def _without_password(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//…@", url)
+    return re.sub(r"//.*@", "//…@", url)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return bool(urllib3.util.parse_url(url).host)
+    except ValueError:
+        return False

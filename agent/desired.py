@@ -19,6 +19,7 @@ from agent.wire.messages import (
 )
 
 WRONG_DEVICE = "DesiredStateOfAnotherDevice"
+DEFINITION_MISSING = "DefinitionMissing"
 
 Document = DeploymentDocument | LogRequestDocument
 #: What is behind an item, by its kind; items of other kinds are for agents of a later version.
@@ -27,7 +28,7 @@ DOCUMENTS: dict[str, type[Document]] = {DEPLOYMENT_KIND: DeploymentDocument, LOG
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One deployment of this device. Without a ``document`` there is a ``problem`` that says why."""
+    """One deployment of this device. Without its newest ``document`` there is a ``problem`` that says why."""
 
     uid: str
     remove: bool = False
@@ -48,6 +49,8 @@ class Desired:
         self._identity = identity
         self._kept = store.desired()
         self._documents: dict[str, Document] = {}
+        #: What deployments were until their newest document is here, by uid: that may take as long as an outage.
+        self._former: dict[str, DeploymentDocument] = {}
         self._complaints: dict[str, str] = {}
         self._load_documents()
 
@@ -102,7 +105,8 @@ class Desired:
         document = self._documents.get(item.hash)
         if not isinstance(document, DeploymentDocument):
             reason = self._complaints.get(item.hash, "it was not fetched yet")
-            return Assignment(item.key, problem=f"its definition is not here: {reason}")
+            problem = f"its definition is not here: {reason}"
+            return Assignment(item.key, document=self._former.get(item.key), problem=problem)
         faults = rules.check_score(document.score)
         if faults or document.uid != item.key:
             reason = "; ".join(map(str, faults)) or f"it is of uid {document.uid}"
@@ -129,6 +133,9 @@ class Desired:
 
     def _load_documents(self) -> None:
         wanted = self._wanted()
+        self._former |= {
+            found.uid: found for found in self._documents.values() if isinstance(found, DeploymentDocument)
+        }
         self._documents = {hash_: found for hash_, found in self._documents.items() if hash_ in wanted}
         self._complaints = {hash_: text for hash_, text in self._complaints.items() if hash_ in wanted}
         for hash_ in wanted.keys() - self._documents.keys():
@@ -145,12 +152,15 @@ class Desired:
                 data, document = control.document(hash_, wanted[hash_])
             except ControlError as error:
                 self._complaints[hash_] = str(error)
+                self._ledger.complain(Problem(reason=DEFINITION_MISSING, message=f"a definition is not here: {error}"))
                 if isinstance(error, Unreachable) or error.retry_after:
                     raise
             else:
                 self._documents[hash_] = document
                 self._store.save_document(hash_, data)
         if self._kept and not wanted.keys() - self._documents.keys():
+            self._former.clear()
+            self._ledger.solved(DEFINITION_MISSING)
             self._store.forget_documents(set(wanted))
         return any(isinstance(self._documents.get(hash_), DeploymentDocument) for hash_ in missing)
 

@@ -41,6 +41,7 @@ class Engine:
         self._network_bell, self._local_bell, self._waiting_bell = (threading.Event() for _ in range(3))
         self._word = Word(agent, self._dice, on_poll=self._network_bell.set, on_wait=self._waiting_bell.set)
         self._rejected_credential = ""
+        self._quiet_until = 0.0
         agent.ledger.on_change = self._on_ledger_change
         agent.reconciler.on_due = self._local_bell.set
         agent.logs.on_reply = self._network_bell.set
@@ -87,15 +88,21 @@ class Engine:
                 logger.warning("control plane: %s", error)
             now = self._clock.monotonic()
             attempts.failed(error, now, self._dice)
-            for every in self._calls:  # the server asks for quiet, not for another kind of call
-                every.due = max(every.due, now + error.retry_after) if error.retry_after else every.due
+            if error.retry_after:  # the server asks for quiet, not for another kind of call
+                self._quiet_until = now + error.retry_after
+            for every in self._calls:
+                every.due = max(every.due, self._quiet_until)
             if isinstance(error, Unauthorised):
                 self._rejected_credential = credential
 
     def _poll_due(self) -> float:
-        """Soon when there is word, but never against a back-off or a pause that was asked for."""
-        is_troubled = any(attempts.failures for attempts in self._calls)
-        return self._poll.due if is_troubled else self._word.poll_due(self._poll.due)
+        """Soon when there is word, but never against its own back-off or a pause that was asked for.
+
+        Trouble with reports alone is none of the polls': they are rare while word comes, so it must be heeded.
+        """
+        if self._poll.failures:
+            return self._poll.due
+        return max(self._word.poll_due(self._poll.due), self._quiet_until)
 
     def _report_due(self) -> float:
         """After a failure when the back-off says; else at once with news, and at every heartbeat."""
@@ -114,7 +121,7 @@ class Engine:
     def _notice_new_credential(self) -> None:
         """Somebody enrolled this device again: no need to wait for the back-off's end (E3)."""
         if self._rejected_credential and self._agent.store.credential() != self._rejected_credential:
-            self._rejected_credential = ""
+            self._rejected_credential, self._quiet_until = "", 0.0
             for attempts in self._calls:
                 attempts.succeeded(due=0.0)
             self._word.start_anew()

@@ -45,7 +45,9 @@ class LogReader:
         except Exception as error:  # a fault here must end neither the agent nor the wait of the one who asked
             logger.exception("reading the log of %s failed", request.container)
             return _refusal(request, f"unexpected error in the agent: {type(error).__name__}")
-        text = printable(without_colours(self._hide(request.deployment, found.text)), keep="\n\t")
+        # As it was written, and as it reads once the colours in the middle of it are gone.
+        readable = without_colours(self._hide(request.deployment, found.text))
+        text = printable(self._hide(request.deployment, readable), keep="\n\t")
         fitting = _end_of(text)
         return LogReply(request=request.request, text=fitting, is_cut=found.is_cut or len(fitting) < len(text))
 

@@ -35,12 +35,14 @@ def enrolled(count: int) -> dict[str, str]:
 
 def in_bulk(count: int) -> Sequence[Device]:
     """Devices without a credential, online, in the group: for decisions about many."""
+    return named([f"bulk-{n}" for n in range(count)], role="bulk")
+
+
+def named(names: Sequence[str], *, role: str) -> Sequence[Device]:
+    """The same under names and a role of one's own."""
     now = clock.now()
     rows = Device.objects.bulk_create(
-        [
-            Device(name=f"bulk-{n}", enrolled_at=now, labels={"device-id": f"bulk-{n}", "role": "bulk"})
-            for n in range(count)
-        ]
+        [Device(name=name, enrolled_at=now, labels={"device-id": name, "role": role}) for name in names]
     )
     Heartbeat.objects.bulk_create(
         [Heartbeat(device=row, last_seen=now, connectivity=Connectivity.ONLINE, connectivity_since=now) for row in rows]

@@ -123,9 +123,14 @@ class IsolatedPodman:
     def stop_service(self) -> None:
         """Kill the API service alone; containers go on, as they do when its unit is restarted."""
         service, self._service = self._service, None
-        if service is not None:
-            service.kill()
-            service.wait()
+        if service is None:
+            return
+        inner = [pid for pid, line in _processes() if f"system service --time=0 {self.url}" in line]  # without root: 2
+        for pid in inner:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        service.kill()
+        service.wait()
 
     def lose_power(self) -> None:
         """What a power cut leaves: every process gone, all that was in memory forgotten. Call :meth:`start` after."""

@@ -13,6 +13,7 @@ from agent.control import ControlPlane
 from agent.engine import Engine
 from agent.reconcile.reconciler import InlineWorkers
 from agent.runtime.simulated import Faults, SimulatedHost, SimulatedRuntime
+from agent.store import Identity, Store
 from agent.wire.messages import DeploymentReport, DeploymentState
 from simulation.cast import Character
 from simulation.faults import LIES, ClockOff, Duplicating, Lie, Lying, Reordering, Slow, Unplugged
@@ -44,12 +45,21 @@ class SimulatedDevice:
         return self.config.device.id
 
     def enrol(self, token: str) -> None:
-        """Exchange the token for a credential, then put the agent together; faults begin only after that.
+        """Exchange the token for a credential, without faults, then put the agent together.
 
         Raises:
             ControlError: with the control plane's sentence.
         """
         enrol(self.config, token, self._connect())
+        self.boot()
+
+    def adopt(self, uid: str, credential: str) -> None:
+        """Be a device that was enrolled in another way."""
+        Store(self.config.state_dir).save_identity(Identity(self.name, uid, self.config.server.url), credential)
+        self.boot()
+
+    def boot(self) -> None:
+        """Put the agent together, with what its state folder has; its containers are new."""
         runtime = SimulatedRuntime(clock=self.clock, faults=_of_containers(self.character), sleep=self._world.sleep)
         self.agent = build(
             self.config,

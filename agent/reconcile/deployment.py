@@ -28,7 +28,7 @@ from agent.reconcile.plan import (
 from agent.reconcile.preflight import ImageFetcher, Readiness, Surroundings, local_problems
 from agent.reconcile.wanted import Wanted, resolve
 from agent.registries import ImageSupply, Logins, LoginSource
-from agent.runtime.base import Container, Host, Runtime, RuntimeFailure, State
+from agent.runtime.base import Container, Host, Runtime, RuntimeFailure, RuntimeUnreachable, State
 from agent.secrets.keeper import SecretKeeper
 from agent.secrets.resolution import Resolution
 from agent.wire.messages import DeploymentDocument, DeploymentState
@@ -94,10 +94,9 @@ class DeploymentWork:
                 if not readiness.may_begin:
                     trouble = self._keep_up(wanted, containers, announce)
                     return _held_back(due.verdict, readiness, trouble)
-                self._carry_out(due.steps, announce)
+                if failures := self._carry_out(due.steps, announce):
+                    return self._failed(wanted, failures)
                 containers, retry = self._tools.runtime.containers(), False
-        except StepFailure as failure:
-            return self._failed(wanted, failure)
         except RuntimeFailure as error:
             return unseen(error)
         return replace(due.verdict, again_in=None)
@@ -161,28 +160,39 @@ class DeploymentWork:
         if not wanted.secret_problems:
             return []
         seen, now = self._look(wanted, containers), self._tools.clock.now()
-        try:
-            self._carry_out(plan_upkeep(wanted, seen, self._memory, self._tools.settings, now=now), announce)
-        except StepFailure as failure:
-            return [wanted.secrets.hidden_in(str(failure))]
-        return []
+        steps = plan_upkeep(wanted, seen, self._memory, self._tools.settings, now=now)
+        return [wanted.secrets.hidden_in(str(failure)) for failure in self._carry_out(steps, announce)]
 
-    def _carry_out(self, steps: Sequence[Step], announce: Callable[[str], None]) -> None:
+    def _carry_out(self, steps: Sequence[Step], announce: Callable[[str], None]) -> list[StepFailure]:
+        """What went wrong. A service that can't be made does not keep the others down, unless Podman itself is away."""
         self._digests.clear()
+        failures: list[StepFailure] = []
         for step in steps:
+            if step.name in {failure.name for failure in failures}:
+                continue
             if isinstance(step, Create):
-                self._tools.claims.take(step.wanted.name, self._uid, self._tools.clock.now())
-            apply(step, self._tools.runtime, announce)
+                self._tools.claims.take(step.name, self._uid, self._tools.clock.now())
+            try:
+                apply(step, self._tools.runtime, announce)
+            except StepFailure as failure:
+                failures.append(failure)
+                if isinstance(failure.__cause__, RuntimeUnreachable):
+                    break
+        return failures
 
-    def _failed(self, wanted: Wanted, failure: StepFailure) -> Verdict:
-        """Remembered like a failure of the container itself, so that it stays said until it is fine."""
+    def _failed(self, wanted: Wanted, failures: Sequence[StepFailure]) -> Verdict:
+        """Remembered like failures of the containers themselves, so that they stay said until they are fine."""
         hashes = {container.name: container.hash for container in wanted.containers}
-        message = wanted.secrets.hidden_in(str(failure))
-        noted = Failure(failure.container_id, hashes.get(failure.name, ""), message)
-        self._memory = self._memory.noting({failure.name: noted}, fine=())
-        if failure.unstartable:
-            self._memory = replace(self._memory, unstartable=self._memory.unstartable | {failure.container_id})
-        return Verdict(DeploymentState.FAILED, message)
+        noted = {
+            failure.name: Failure(
+                failure.container_id, hashes.get(failure.name, ""), wanted.secrets.hidden_in(str(failure))
+            )
+            for failure in failures
+        }
+        unstartable = {failure.container_id for failure in failures if failure.unstartable}
+        memory = self._memory.noting(noted, fine=())
+        self._memory = replace(memory, unstartable=memory.unstartable | unstartable)
+        return Verdict(DeploymentState.FAILED, "; ".join(failure.message for failure in noted.values()))
 
     def _own(self, containers: Sequence[Container]) -> tuple[Container, ...]:
         owner, claims = self._tools.owner, self._tools.claims

@@ -55,6 +55,10 @@ class Create:
 
     wanted: WantedContainer
 
+    @property
+    def name(self) -> str:
+        return self.wanted.name
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -282,7 +286,7 @@ def _ended_service(wanted: WantedContainer, current: Container, look: _Look) -> 
         return _Finding(wanted, failure=_exit(wanted, current))
     ran_briefly = abs(current.finished_at - current.started_at) < look.settings.settle_seconds
     crashed = not ends_by_itself and (ran_briefly or current.exit_code not in _STOPPED_BY_HAND)
-    if crashed and look.now - current.finished_at < RESTART_SECONDS:
+    if crashed and abs(look.now - current.finished_at) < RESTART_SECONDS:  # a clock may have been set back since
         return _Finding(wanted, failure=_exit(wanted, current), again_in=LOST_SECONDS)
     return _start(wanted, current, f"service {wanted.name} is started again, it had stopped")
 
@@ -321,9 +325,9 @@ def _passing(wanted: WantedContainer, current: Container, look: _Look) -> _Findi
         return _Finding(wanted, (Unpause(current.id, current.name),), f"container {wanted.name} was paused")
     limit = _PASSES_WITHIN.get(current.state, STUCK_SECONDS)
     since = look.memory.unsteady.get(current.id, look.now)
-    if look.now - since >= limit:
+    if abs(look.now - since) >= limit:
         return _replace(wanted, current, f"container {wanted.name} is replaced, it was {current.state}")
-    what = "has just ended" if current.state is State.LOST else f"is {current.state}"
+    what = "has just ended" if current.state in (State.LOST, State.STOPPED) else f"is {current.state}"
     return _Finding(wanted, waits=f"container {wanted.name} {what}", again_in=LOOK_AGAIN_SECONDS)
 
 

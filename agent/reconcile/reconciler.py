@@ -72,7 +72,8 @@ class Reconciler:
         self._lock = threading.Lock()
         self._works: dict[str, DeploymentWork] = {}
         self._due: dict[str, float] = {}
-        self._missed: set[str] = set()
+        #: The last pass that came by each deployment; by that a job knows whether it missed one.
+        self._passes: dict[str, int] = {}
         self.on_due: Callable[[], None] = lambda: None
 
     def next_due(self) -> float | None:
@@ -121,6 +122,7 @@ class Reconciler:
         with self._lock:
             self._works = {uid: work for uid, work in self._works.items() if uid in known}
             self._due = {uid: moment for uid, moment in self._due.items() if uid in known}
+            self._passes = {uid: number for uid, number in self._passes.items() if uid in known}
         self._ledger.keep_only(listed)
 
     def _dispatch(
@@ -130,7 +132,8 @@ class Reconciler:
         with self._lock:
             work = self._works.setdefault(uid, DeploymentWork(uid, self._tools))
             self._due.pop(uid, None)
-            self._missed.discard(uid)
+            # Before it is known whether there is a place: the job that has it may end at this very moment.
+            number = self._passes[uid] = self._passes.get(uid, 0) + 1
 
         verdicts: list[Verdict] = []
 
@@ -140,9 +143,7 @@ class Reconciler:
                 self._note(assignment, verdict)
             verdicts.append(verdict)
 
-        if not self._workers.submit(uid, job, lambda: self._look_again(uid, verdicts[0])):
-            with self._lock:
-                self._missed.add(uid)
+        self._workers.submit(uid, job, lambda: self._look_again(uid, verdicts[0], number))
 
     def _work_on(
         self,
@@ -176,11 +177,10 @@ class Reconciler:
         known = self._ledger.entry(assignment.uid)
         return known.revision if assignment.remove and known else assignment.revision
 
-    def _look_again(self, uid: str, verdict: Verdict) -> None:
+    def _look_again(self, uid: str, verdict: Verdict, number: int) -> None:
         """After what the verdict waits for; at once when a pass came by while this one was at work."""
         with self._lock:
-            pause = 0.0 if uid in self._missed else verdict.again_in
-            self._missed.discard(uid)
+            pause = verdict.again_in if self._passes.get(uid) == number else 0.0
             if pause is None:
                 return
             self._due[uid] = self._tools.clock.monotonic() + pause

@@ -6,7 +6,7 @@ They are not watched: in between, a deployment has the values that it was resolv
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -28,6 +28,8 @@ class SecretKeeper:
         self._cache = cache
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] | None = None
+        #: What deployments had before, in memory only: containers that were made with it may still run, and speak.
+        self._former: dict[str, frozenset[tuple[SecretRef, str]]] = {}
         self._orders = 0
 
     def known(self, document: DeploymentDocument) -> Resolution:
@@ -43,21 +45,26 @@ class SecretKeeper:
         return Resolution({reference: kept[reference] for reference in needed}, is_fresh=False)
 
     def kept(self, uid: str) -> Resolution:
-        """What was resolved last for a deployment, whichever revision that was; asks no source."""
+        """What was resolved last for a deployment, whichever revision that was, and before; asks no source."""
         with self._lock:
-            return Resolution(_values(self._loaded().get(uid)), is_fresh=False)
+            former = self._former.get(uid, frozenset())
+            return Resolution(_values(self._loaded().get(uid)), is_fresh=False, former=former)
 
     def anew(self, document: DeploymentDocument) -> Resolution:
         """The values as the sources have them now; a source that cannot be asked is replaced by what is kept."""
         needed = references(document.score)
         return self._resolve(document, needed) if needed else NONE
 
-    def expire(self) -> None:
-        """Resolve everything anew when it is next worked on. Kept on disk, so that a crash does not lose the order."""
+    def expire(self, taken: Callable[[], None] = lambda: None) -> None:
+        """Resolve everything anew when it is next worked on.
+
+        ``taken`` is called when that is on disk, so that neither a crash nor an order that comes meanwhile is lost.
+        """
         with self._lock:
             stale = {uid: msgspec.structs.replace(entry, revision=_STALE) for uid, entry in self._loaded().items()}
-            self._orders += 1
             self._replace(stale)
+            taken()
+            self._orders += 1
 
     def keep_only(self, uids: Collection[str]) -> None:
         """Forget what belongs to deployments that are no longer desired."""
@@ -65,6 +72,7 @@ class SecretKeeper:
             if self._entries is None and not self._cache.exists():
                 return
             self._replace({uid: entry for uid, entry in self._loaded().items() if uid in uids})
+            self._former = {uid: former for uid, former in self._former.items() if uid in uids}
 
     # Inside --------------------------------------------------------------------------------------------------------
 
@@ -81,6 +89,9 @@ class SecretKeeper:
                 revision = entry.revision if entry and answers.unknown else document.revision
                 if orders != self._orders:
                     revision = _STALE  # an order that came meanwhile is about values that may have changed since
+                past = _values(entry).items() - resolution.values.items()
+                if past:
+                    self._former[document.uid] = self._former.get(document.uid, frozenset()) | past
                 found = [SecretValue(name=ref.name, key=ref.key, value=v) for ref, v in resolution.values.items()]
                 self._replace({**entries, document.uid: Entry(revision, found)})
         return resolution

@@ -17,12 +17,14 @@ SHORTEST_HIDDEN = 4
 class Resolution:
     """``values`` and ``problems`` by reference; both may have one: the value kept from before, and why none came now.
 
-    ``is_fresh``: the sources were asked for it just now. The values show in no ``repr``.
+    ``is_fresh``: the sources were asked for it just now. ``former``: values of before, to be hidden as well. No value
+    shows in a ``repr``.
     """
 
     values: Mapping[SecretRef, str] = field(default_factory=dict, repr=False)
     problems: Mapping[SecretRef, str] = field(default_factory=dict)
     is_fresh: bool = True
+    former: frozenset[tuple[SecretRef, str]] = field(default=frozenset(), repr=False)
 
     def hidden_in(self, text: str) -> str:
         """The text with ``[secret name/key]`` in place of each value, and of each line of one that has several."""
@@ -32,7 +34,7 @@ class Resolution:
 
     def _shapes(self) -> Iterator[tuple[str, str]]:
         """A value as it is, line by line, and as a program quotes it."""
-        for reference, value in self.values.items():
+        for reference, value in (*self.values.items(), *self.former):
             quoted = (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
             for shape in (value, *quoted, *(line.strip() for line in value.splitlines())):
                 if len(shape.strip()) >= SHORTEST_HIDDEN:

@@ -14,13 +14,14 @@ from devices import selectors, services
 from devices.api.forms import DeviceChange, DeviceObject
 from devices.models import Connectivity, Device
 from devices.selectors import device_named
+from fleet.core.filters import AnyOfFilter, TrueFalseFilter
 from fleet.core.rest import ApiView
 from fleet.core.short_selectors import selected
 
 
 class DeviceFilter(filters.FilterSet):
-    connectivity = filters.MultipleChoiceFilter(field_name="heartbeat__connectivity", choices=Connectivity.choices)
-    canary = filters.BooleanFilter()
+    connectivity = AnyOfFilter(field_name="heartbeat__connectivity", choices=Connectivity.choices)
+    canary = TrueFalseFilter()
     group = filters.CharFilter(field_name="groups__name", label="Name of a group.")
     search = filters.CharFilter(field_name="name", lookup_expr="icontains", label="Part of the name.")
     selector = filters.CharFilter(method="select", label="Labels, as in role=analyzer,tier in (a,b),!spare")

@@ -70,19 +70,20 @@ async def hear(on_ring: Callable[[], None], on_hearing: Callable[[bool], None]) 
 
     ``on_hearing`` is told whether rings can be heard at this moment.
     """
-    pause = 1.0
+    failures = 0
     while True:
         try:
             async with _listener() as listener:
                 await listener.subscribe(CHANNEL)
                 on_hearing(True)
-                pause = 1.0
+                failures = 0
                 await _listen(listener, on_ring)
         except (redis.RedisError, OSError) as error:
-            log.warning("cannot hear when something changes, so the database is asked more often: %s", error)
+            if not failures:
+                log.warning("cannot hear when something changes, so the database is asked more often: %s", error)
         on_hearing(False)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_RETRY_SECONDS)
+        await asyncio.sleep(min(2.0**failures, LONGEST_RETRY_SECONDS))
+        failures = min(failures + 1, 10)
 
 
 @contextlib.asynccontextmanager

@@ -28,7 +28,7 @@ GROUP_SOURCE_MISSING = Obstacle("GroupSourceMissing", NO_GROUP_SOURCE)
 
 def group_source_failed(error: Exception) -> Obstacle:
     """The group source could not answer, so nothing is decided (DEP-7)."""
-    words = wording.first_words(str(error)) or type(error).__name__
+    words = wording.in_one_line(str(error)) or type(error).__name__
     return Obstacle("GroupSourceFailed", f"The group source did not answer: {words}; it is asked again")
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 #: How many devices a sentence names before it counts the others.
 NAMED = 3
-#: A device's own words are cut here, so that a sentence stays one.
+#: A device's own words are cut to this length, so that a sentence stays one.
 MAX_WORDS = 300
 _AWAY = ("never", "offline")
 
@@ -39,10 +39,16 @@ def moment(at: datetime, now: datetime) -> str:
     return f"{at:%H:%M} UTC" if near else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def first_words(message: str) -> str:
-    """The first line of a device's message, cut to a length that fits into a sentence."""
-    line = message.strip().partition("\n")[0].rstrip(" .")
-    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
+def in_one_line(message: str) -> str:
+    """A device's message as a part of a sentence: its lines behind one another, a long one without its middle.
+
+    What went wrong is said first, and the last line of a log is the one that says why.
+    """
+    line = " / ".join(part.strip() for part in message.splitlines() if part.strip()).rstrip(" .")
+    if len(line) <= MAX_WORDS:
+        return line
+    head = MAX_WORDS // 2
+    return f"{line[:head]}…{line[len(line) - (MAX_WORDS - head - 1) :]}"
 
 
 def why(blocker: Blocker, now: datetime) -> str:
@@ -50,14 +56,14 @@ def why(blocker: Blocker, now: datetime) -> str:
     if blocker.forgotten:
         return "the device was forgotten"
     if blocker.failed:
-        return first_words(blocker.message) or "no reason was given"
+        return in_one_line(blocker.message) or "no reason was given"
     if blocker.connectivity == "never":
         return "has never reported"
     if blocker.connectivity == "offline":
         return f"offline since {moment(blocker.since, now)}" if blocker.since else "offline"
     if blocker.converged and blocker.reported_at:
         return f"converged, but a report newer than that of {moment(blocker.reported_at, now)} is needed"
-    return first_words(blocker.message) or "has not reported on this revision yet"
+    return in_one_line(blocker.message) or "has not reported on this revision yet"
 
 
 def named(blockers: Sequence[Blocker], total: int, now: datetime) -> str:

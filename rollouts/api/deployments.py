@@ -11,8 +11,10 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from devices.models import Connectivity
 from devices.selectors import device_named
 from fleet.core.errors import NotFound
+from fleet.core.filters import AnyOfFilter, TrueFalseFilter
 from fleet.core.rest import ApiView
 from fleet.core.short_selectors import selected
 from fleet.targeting.models import TargetState
@@ -36,7 +38,7 @@ VIEW = {"GET": ["rollouts.view_deployment"]}
 
 class DeploymentFilter(filters.FilterSet):
     namespace = filters.CharFilter()
-    phase = filters.MultipleChoiceFilter(choices=PHASES)
+    phase = AnyOfFilter(choices=PHASES)
     search = filters.CharFilter(field_name="name", lookup_expr="icontains", label="Part of the name.")
     selector = filters.CharFilter(method="select", label="Labels, as in team=imaging,!old")
 
@@ -45,9 +47,9 @@ class DeploymentFilter(filters.FilterSet):
 
 
 class TargetFilter(filters.FilterSet):
-    state = filters.MultipleChoiceFilter(choices=TargetState.choices)
-    connectivity = filters.CharFilter(field_name="connectivity")
-    canary = filters.BooleanFilter()
+    state = AnyOfFilter(choices=TargetState.choices)
+    connectivity = AnyOfFilter(choices=Connectivity.choices)
+    canary = TrueFalseFilter()
     search = filters.CharFilter(field_name="device_name", lookup_expr="icontains", label="Part of the device's name.")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, TextField, Value, When
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
+from django.db.models import Case, Count, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value, When
 
 from agent.wire.messages import DeploymentState
 from devices.models import Connectivity, ReportInbox
@@ -113,6 +113,21 @@ def _proof(revision: Revision) -> QuerySet[Observation]:
     wanted = images.expected(spec_of(revision).score.data, revision.pins) if revision.pins else {}
     for number, (container, digest) in enumerate(wanted.items()):
         runs = f"runs_{number}"
-        rows = rows.alias(**{runs: Cast(KeyTextTransform(container, "images"), TextField())})
+        rows = rows.alias(**{runs: _Digest(container)})
         rows = rows.filter(Q(**{runs: digest}) | Q(**{f"{runs}__isnull": True}))
     return rows
+
+
+class _Digest(Func):
+    """What is reported of a container, by its name, which may be a number: Django's own lookup would count with it."""
+
+    function = "jsonb_extract_path_text"
+    output_field = TextField()
+
+    def __init__(self, container: str) -> None:
+        super().__init__(F("images"), Value(container))
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        images, container = self.get_source_expressions()
+        path = Value(f"$.{json.dumps(container.value)}")
+        return Func(images, path, function="json_extract").as_sql(compiler, connection, **context)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, When
 
 from agent.wire.messages import DEPLOYMENT_KIND
 from devices.models import Connectivity, DesiredItem, Device
@@ -85,7 +85,7 @@ def deployment_evaluate_removal(*, deployment_id: int) -> None:
         waiting = holding.count()
         if waiting:
             give_up = f"fleetctl forget-device {deployment}"
-            message = wording.removing(_blockers(holding), total=waiting, give_up=give_up, now=clock.now())
+            message = wording.removing(_blockers(deployment, holding), total=waiting, give_up=give_up, now=clock.now())
             Deployment.objects.filter(pk=deployment_id).exclude(removal_message=message).update(removal_message=message)
         else:
             _forget(deployment)
@@ -130,15 +130,24 @@ def _give_up(deployment: Deployment, device: Device) -> None:
         raise Conflict(f"Deployment {deployment} does not wait for {device.name}; it waits for {waits}")
 
 
-def _blockers(holding: QuerySet[DesiredItem]) -> list[wording.Blocker]:
-    """The first few, those that are away before the others: about them something can be done."""
+def _blockers(deployment: Deployment, holding: QuerySet[DesiredItem]) -> list[wording.Blocker]:
+    """The first few, those that are away before the others: about them something can be done.
+
+    With what each has said since the deletion began; what it said before is about something else.
+    """
     away = Q(device__heartbeat__connectivity__in=(Connectivity.OFFLINE, Connectivity.NEVER))
+    said = Observation.objects.filter(
+        deployment_uid=deployment.uid, device_id=OuterRef("device_id"), reported_at__gte=deployment.deleting_since
+    )
     rows = holding.order_by(Case(When(away, then=0), default=1), "device__name").values_list(
-        F("device__name"), F("device__heartbeat__connectivity"), F("device__heartbeat__connectivity_since")
+        F("device__name"),
+        F("device__heartbeat__connectivity"),
+        F("device__heartbeat__connectivity_since"),
+        Subquery(said.values("message")[:1]),
     )
     return [
-        wording.Blocker(device=name, connectivity=connectivity or "never", since=since)
-        for name, connectivity, since in rows[: wording.NAMED]
+        wording.Blocker(device=name, connectivity=connectivity or "never", since=since, message=message or "")
+        for name, connectivity, since, message in rows[: wording.NAMED]
     ]
 
 

@@ -15,6 +15,7 @@ from agent.wire.messages import DEPLOYMENT_KIND, DeploymentReport, DeploymentSta
 from devices.models import DesiredItem, Device, ReportInbox
 from devices.services import mailbox
 from fleet.core import audit
+from fleet.targeting import wording
 from rollouts.models import INBOX_KIND, Deployment, LastReport, Observation
 
 log = logging.getLogger(__name__)
@@ -70,16 +71,28 @@ def _newest(rows: Iterable[ReportInbox]) -> dict[int, Snapshot]:
         if row.device_id in found:
             continue
         try:
-            found[row.device_id] = Snapshot(row.device_id, row.sequence, row.received_at, _read(row))
+            reports, strangers = _read(row)
         except ValueError as error:  # msgspec's errors are ValueErrors too
             broken[row.device_id] = f"report {row.sequence} about deployments was dropped: {error}"
+            continue
+        found[row.device_id] = Snapshot(row.device_id, row.sequence, row.received_at, reports)
+        if strangers:
+            broken[row.device_id] = f"in report {row.sequence}, {wording.names(strangers)} was passed over: no UUID"
     if broken:
         _complain(broken)
     return found
 
 
-def _read(row: ReportInbox) -> dict[UUID, DeploymentReport]:
-    return {UUID(report.uid): report for report in _decode(mailbox.inbox_body(row))}
+def _read(row: ReportInbox) -> tuple[dict[UUID, DeploymentReport], list[str]]:
+    """The reports by deployment, and the uids that are none: a bad one does not make the others unsaid (R4)."""
+    reports: dict[UUID, DeploymentReport] = {}
+    strangers = []
+    for report in _decode(mailbox.inbox_body(row)):
+        try:
+            reports[UUID(report.uid)] = report
+        except ValueError:
+            strangers.append(repr(report.uid))
+    return reports, strangers
 
 
 def _complain(broken: dict[int, str]) -> None:

@@ -15,6 +15,10 @@ WORKERS_SECONDS = 30
 _workers: set[int] = set()
 
 
+class _Told(KeyboardInterrupt):
+    """An interruption, which no ``except Exception`` of what is tested takes for an error of its own."""
+
+
 def heed() -> None:
     signal.signal(signal.SIGTERM, _end)
 
@@ -26,7 +30,13 @@ def _end(number: int, frame: object) -> NoReturn:
     for worker in _workers:
         with contextlib.suppress(ProcessLookupError):
             os.kill(worker, signal.SIGTERM)
-    pytest.exit("ended by SIGTERM", returncode=128 + number)
+    raise _Told(f"ended by signal {number}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The code that a shell gives to what a signal ended."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        session.exitstatus = 128 + signal.SIGTERM
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -34,3 +44,9 @@ def pytest_configure_node(node: Any) -> None:
     """Called by the controller of a run for each worker (pytest-xdist) that it has started."""
     _workers.add(node.gateway._rinfo().pid)
     node.nodemanager.EXIT_TIMEOUT = WORKERS_SECONDS
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Everything is put away; a worker without work only waits to be closed."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -34,7 +34,7 @@ def test_sigterm_puts_everything_away(temporary: Path, tmp_path: Path, workers: 
     options = ["-q", "-p", "no:cacheprovider", f"--numprocesses={workers}", f"--basetemp={tmp_path / 'own'}"]
     command = [sys.executable, "-m", "pytest", *options, "tests/tools/waits_to_be_told.py"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as run:
-        wait_until(lambda: waits.exists() or run.poll() is not None, seconds=60, what="the run holds its servers")
+        wait_until(lambda: waits.exists() or run.poll() is not None, seconds=120, what="the run holds its servers")
         held = {path.name.rpartition("-")[0] for path in temporary.iterdir()}
         run.send_signal(signal.SIGTERM)
     assert {"fleet-pg", "fleet-redis", "fleet-test"} <= held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -14,4 +15,5 @@ from harness.redis import RedisServer
 @pytest.mark.django_db
 def test_waits(redis_server: RedisServer) -> None:
     Path(os.environ["WAITS_FILE"]).touch()
-    time.sleep(100)
+    with contextlib.suppress(Exception):  # as much of what is tested does
+        time.sleep(100)

@@ -70,6 +70,6 @@ def test_a_pass_over_ten_unchanged_deployments_asks_for_one_list(
 
     resting.boot()
     first = calls_of_a_pass(resting)
-    looks = DEPLOYMENTS + 1  # a new agent asks once for the image behind each container, or the init's exact times
+    looks = 2 * (DEPLOYMENTS + 1)  # a new agent looks once at each container, and at the image behind it
     assert len(first) <= MOST_CALLS + looks + FOR_UNUSED_IMAGES, first
     assert calls_of_a_pass(resting) == ["GET /containers/json"]

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent.relative_to(ROOT)
 SUITES = {
     "deployments": [HERE / "test_deployments_on_podman.py"],
     "process and power": [
-        *(HERE / f"test_{name}.py" for name in ("process", "power_on_podman", "site_on_podman")),
+        *(HERE / f"test_{name}.py" for name in ("process", "power_on_podman", "ghosts_on_podman", "site_on_podman")),
         "-k",
         "not light",
     ],

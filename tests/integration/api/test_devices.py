@@ -45,6 +45,33 @@ def test_devices_are_filtered(viewer: Rest, world: World) -> None:
     assert viewer.names("devices/", selector="device-id=edge-2,role") == ["edge-2"]
 
 
+TARGETS = "namespaces/default/deployments/api/targets/"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "allowed"),
+    [
+        (("devices/", "canary", "maybe"), "true, false"),
+        (("devices/", "canary", "1"), "true, false"),
+        (("devices/", "connectivity", "asleep"), "never, online, stale, offline"),
+        (("deployments/", "phase", "Done"), "Pending, Canary, Releasing"),
+        ((TARGETS, "canary", "maybe"), "true, false"),
+        ((TARGETS, "connectivity", "x\x1b"), "never, online, stale, offline"),
+        ((TARGETS, "state", "done"), "held, released, converged, failed, ended"),
+    ],
+)
+def test_a_filter_that_means_nothing_is_refused_instead_of_showing_all(
+    viewer: Rest, world: World, wrong: tuple[str, str, str], allowed: str
+) -> None:
+    world.device("edge-1")
+    world.rollout()
+    path, parameter, value = wrong
+    found = problem(viewer.call("GET", path, **{parameter: value}), 422)
+    assert [each["path"] for each in found["errors"]] == [parameter]
+    assert f"found {value}; allowed: {allowed}" in found["detail"]
+    assert len(viewer.get(path, **{parameter: allowed.split(", ")[1]})["results"]) <= 1
+
+
 @pytest.mark.clause("DEV-4")
 def test_an_operator_changes_canary_and_labels(operator: Rest, world: World) -> None:
     world.device("edge-1")

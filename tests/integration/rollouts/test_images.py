@@ -70,6 +70,23 @@ def test_a_canary_that_converged_on_another_digest_keeps_the_gate_shut_until_it_
 
 
 @pytest.mark.clause("DEP-18")
+@pytest.mark.parametrize("name", ["0", "123", "1_0", "api-1.0_x", "null"])
+@pytest.mark.database
+def test_a_container_may_have_a_number_for_a_name(world: World, name: str) -> None:
+    first, second = world.devices(["edge-1", "edge-2"], canary=True)
+    manifest = world.manifest()
+    manifest["spec"]["score"]["data"]["services"][0]["name"] = name
+    deployment = world.rollout(manifest)
+    world.says(first, deployment, "converged", images={name: A})
+    world.says(second, deployment, "converged", images={name: B})
+    world.drain()
+    assert world.states(deployment) == {"edge-1": "converged", "edge-2": "released"}
+    world.says(second, deployment, "converged", images={name: A})
+    world.drain()
+    assert world.revision(deployment).phase == Phase.CONVERGED
+
+
+@pytest.mark.clause("DEP-18")
 def test_without_canaries_the_first_of_the_released_devices_decides_for_all(world: World) -> None:
     first, second, third = world.devices(["edge-1", "edge-2", "edge-3"])
     deployment = world.rollout()

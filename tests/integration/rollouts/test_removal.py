@@ -57,6 +57,24 @@ def test_the_others_are_still_waited_for(world: World) -> None:
 
 
 @pytest.mark.clause("DEP-14", "DEP-16")
+def test_what_a_device_says_about_the_removal_is_repeated_but_not_what_it_said_before(world: World) -> None:
+    device = world.device("edge-1")
+    deployment = world.rollout()
+    world.says(device, deployment, "failed", "service api exited with code 1")
+    world.drain()
+    world.later(minutes=1)
+    services.deployment_delete(deployment=deployment, actor=None)
+    assert Deployment.objects.get().removal_message == (
+        "Waiting for edge-1 to remove its containers: has not confirmed it yet"
+    )
+    world.says(device, deployment, "progressing", "container api is stopped, for at most 30 s")
+    world.drain()
+    assert Deployment.objects.get().removal_message == (
+        "Waiting for edge-1 to remove its containers: container api is stopped, for at most 30 s"
+    )
+
+
+@pytest.mark.clause("DEP-14", "DEP-16")
 def test_who_is_away_is_named_before_those_that_only_take_their_time(world: World) -> None:
     devices = world.devices([f"edge-{n}" for n in range(6)])
     deployment = world.rollout()

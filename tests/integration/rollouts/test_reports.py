@@ -82,7 +82,6 @@ class _Rollback:
     [
         b"not json",
         b'{"uid": 1}',
-        b'[{"uid": "no-uuid", "revision": 1, "state": "converged"}]',
         b'[{"uid": "00000000-0000-0000-0000-000000000001", "revision": 99999999999, "state": "converged"}]',
         b'[{"uid": "00000000-0000-0000-0000-000000000001", "revision": 1, "state": "dancing"}]',
     ],
@@ -159,3 +158,16 @@ def _dying(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, then_die)
         yield
+
+
+@pytest.mark.case("R4")
+def test_one_bad_uid_in_a_report_does_not_make_the_others_unsaid(world: World) -> None:
+    device = world.device("edge-1")
+    deployment = world.rollout()
+    stranger = DeploymentReport(uid="no-uuid\x1b", revision=1, state=DeploymentState.CONVERGED)
+    known = DeploymentReport(uid=str(deployment.uid), revision=1, state=DeploymentState.CONVERGED)
+    world.reports(device, [stranger, known])
+    assert world.drain() == 1
+    assert world.states(deployment) == {"edge-1": "converged"}
+    event = Event.objects.get(reason="InvalidReport")
+    assert (event.object_name, event.message) == ("edge-1", "in report 1, 'no-uuid\\x1b' was passed over: no UUID")

@@ -74,7 +74,7 @@ def test_a_canary_that_claims_a_revision_that_it_was_not_told_of_opens_no_gate(r
     scene.make_canary(liar)
     for image in ("registry.example.com/api:1.0", "registry.example.com/api:2.0"):
         deployment = scene.apply(image)
-        scene.pass_time(120)
+        scene.pass_time(70)
         revision = scene.revision(deployment)
         assert revision.phase == Phase.CANARY
         assert revision.message.startswith(f"Waiting for canary {liar.name}")

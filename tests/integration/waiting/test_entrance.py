@@ -210,6 +210,7 @@ def test_a_device_that_comes_again_takes_its_own_place() -> None:
         ({"path": "/api/agent/v1/desired"}, 404, "serves /api/agent/v1/wait and nothing else"),
         ({"query": "seconds=soon"}, 422, "seconds is 'soon'; allowed: a whole number above 0"),
         ({"query": "seconds=0"}, 422, "seconds is '0'"),
+        ({"query": "&".join(f"a{number}=1" for number in range(2000))}, 422, "more than 10 parameters"),
         ({"query": "seconds=%D9%A3"}, 422, "allowed: a whole number"),
     ],
 )

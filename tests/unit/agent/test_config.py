@@ -106,9 +106,13 @@ def test_the_directory_of_secrets_is_not_looked_for_where_the_agent_was_started(
         parse(GOOD + '[secrets]\ndirectory = ""\n')
 
 
-def test_a_password_of_the_proxy_is_not_repeated():
-    with pytest.raises(ConfigError, match=r"line 3: server\.proxy: is 'http://…@proxy:3128/x'; allowed: "):
-        parse(GOOD.replace("\n\n", '\nproxy = "http://me:hunter2@proxy:3128/x"\n\n', 1))
+@pytest.mark.parametrize(
+    "written", ["http://me:hunter2@", "http://me:hunter2/@@", "http://me:hunter2 x@", "me:hunter2@"]
+)
+def test_a_password_of_the_proxy_is_not_repeated(written: str):
+    scheme = "http://" if written.startswith("http") else ""
+    with pytest.raises(ConfigError, match=rf"line 3: server\.proxy: is '{scheme}…@proxy:3128/x'; allowed: "):
+        parse(GOOD.replace("\n\n", f'\nproxy = "{written}proxy:3128/x"\n\n', 1))
 
 
 @pytest.mark.clause("AGT-13")

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from agent.reconcile.reconciler import ThreadWorkers
-from agent.runtime.base import ContainerSpec, LogTail, Runtime
+from agent.runtime.base import ContainerSpec, LogTail, Runtime, RuntimeFailure
 from agent.runtime.simulated import SimulatedRuntime
 from agent.wire.messages import MAX_LOG_CHARS
 from harness.waiting import wait_until
@@ -17,11 +17,18 @@ from tests.unit.agent.kit import API, faults
 
 pytestmark = pytest.mark.clause("AGT-16")
 
+SECRET = {"name": "PASSWORD", "secret": {"name": "db", "key": "password"}}
+
 
 class Talkative(SimulatedRuntime):
-    """Every container has said this."""
+    """Every container has said this; one that ``is_stuck`` cannot be removed."""
 
-    said = ""
+    said, is_stuck = "", False
+
+    def remove(self, container_id: str) -> None:
+        if self.is_stuck:
+            raise RuntimeFailure("it is busy")
+        super().remove(container_id)
 
     def logs(self, container_id: str, lines: int, limit: int) -> LogTail:
         super().logs(container_id, lines, limit)
@@ -33,6 +40,22 @@ def running(edge: Edge) -> Edge:
     edge.control.want("u1", score(API))
     edge.go()
     return edge
+
+
+@pytest.fixture
+def guarded(tmp_path, control: FakeControlPlane) -> Edge:
+    """A device whose container has a secret, and may say anything."""
+    runtime = Talkative()
+    edge = Edge(tmp_path / "state", control, runtime=runtime)
+    control.secrets["db", "password"] = "correct-horse-battery"
+    control.want("u1", score(service("api", "r.example/api:1", secret_env=[SECRET])))
+    edge.go()
+    return edge
+
+
+def talk(edge: Edge) -> Talkative:
+    assert isinstance(edge.runtime, Talkative)
+    return edge.runtime
 
 
 def ask(edge: Edge, container: str = "api", deployment: str = "u1", request: str = "r1", lines: int = 100) -> None:
@@ -131,16 +154,42 @@ def test_a_large_log_is_cut_at_its_front(tmp_path, control: FakeControlPlane):
 
 
 @pytest.mark.clause("AGT-10")
-def test_values_of_secrets_stay_on_the_device(tmp_path, control: FakeControlPlane):
-    runtime = Talkative()
-    runtime.said = "connecting with correct-horse-battery"
-    edge = Edge(tmp_path / "state", control, runtime=runtime)
-    control.secrets["db", "password"] = "correct-horse-battery"
-    secret = {"name": "PASSWORD", "secret": {"name": "db", "key": "password"}}
-    control.want("u1", score(service("api", "r.example/api:1", secret_env=[secret])))
-    edge.go()
-    ask(edge)
-    assert control.logs[0].text == "connecting with [secret db/password]"
+def test_values_of_secrets_stay_on_the_device(guarded: Edge):
+    talk(guarded).said = "connecting with correct-horse-battery"
+    ask(guarded)
+    assert guarded.control.logs[0].text == "connecting with [secret db/password]"
+
+
+@pytest.mark.clause("AGT-10")
+def test_a_value_is_hidden_when_colours_stand_in_the_middle_of_it(guarded: Edge):
+    talk(guarded).said = "with correct-\x1b[1mhorse\x1b[0m-battery"
+    ask(guarded)
+    assert guarded.control.logs[0].text == "with [secret db/password]"
+
+
+@pytest.mark.clause("AGT-10")
+def test_a_former_value_is_hidden_while_the_container_that_has_it_goes_on(guarded: Edge):
+    guarded.control.secrets["db", "password"] = "a-new-passphrase"
+    talk(guarded).faults.fail_pull = ["*"]
+    guarded.control.want("u1", score(service("api", "r.example/api:2", secret_env=[SECRET])), revision=2)
+    guarded.go()
+    talk(guarded).said = "neither correct-horse-battery nor a-new-passphrase"
+    ask(guarded)
+    assert guarded.control.logs[0].text == "neither [secret db/password] nor [secret db/password]"
+
+
+@pytest.mark.clause("AGT-10", "DEP-14")
+def test_values_are_hidden_while_containers_are_being_removed(guarded: Edge):
+    talk(guarded).said = "still at it with correct-horse-battery"
+    talk(guarded).is_stuck = True
+    guarded.control.remove("u1")
+    guarded.go()
+    ask(guarded)
+    assert guarded.control.logs[0].text == "still at it with [secret db/password]"
+    talk(guarded).is_stuck = False
+    guarded.go()
+    guarded.go()
+    assert not (guarded.state / "secrets.cache").exists()
 
 
 @pytest.mark.clause("AGT-12")

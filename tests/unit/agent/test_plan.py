@@ -246,6 +246,17 @@ def test_a_clock_that_was_set_back_withdraws_nothing():
     assert look(target, running_as_wanted(target), now=NOW - 86_400).verdict.state is DeploymentState.CONVERGED
 
 
+@pytest.mark.clause("AGT-7")
+def test_a_clock_that_was_set_back_keeps_nothing_down():
+    """As after a reboot of a device without a battery for its clock."""
+    target = wanted(score(API))
+    crashed = changed(running_as_wanted(target), "api", state=State.EXITED, exit_code=4, finished_at=NOW - 1)
+    assert look(target, crashed, now=NOW - 86_400).steps == (Start("id-0", "api"),)
+    lost = changed(running_as_wanted(target), "api", state=State.LOST)
+    later = look(target, lost, look(target, lost).memory, now=NOW - 86_400)
+    assert later.steps == (Remove("id-0", "api"), Create(target.services[0]))
+
+
 @pytest.mark.clause("AGT-6")
 @pytest.mark.parametrize(
     ("health", "state"),

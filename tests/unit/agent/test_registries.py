@@ -124,8 +124,8 @@ def test_without_a_login_it_is_said_where_one_can_be_put(guarded: Edge):
     guarded.go()
     assert attempted(guarded) == [None]
     assert failure(guarded).endswith(
-        f"authentication required; there is no login for {REGISTRY}; run: fleetctl secret set-registry NAME {REGISTRY}, "
-        f'or add [registries."{REGISTRY}"] to the configuration of the device'
+        f"authentication required; there is no login for {REGISTRY}; run: fleetctl secret set-registry NAME {REGISTRY}"
+        f', or add [registries."{REGISTRY}"] to the configuration of the device'
     )
 
 

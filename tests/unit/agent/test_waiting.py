@@ -95,6 +95,16 @@ def test_word_does_not_break_a_back_off(told: Edge, control: FakeControlPlane) -
     assert told.agent.desired.etag == control.etag
 
 
+def test_word_is_heeded_while_reports_get_lost(told: Edge, control: FakeControlPlane) -> None:
+    calls(told, 20)
+    control.lose_replies = True
+    told.clock.forward(60)
+    calls(told, 10)
+    control.want("u1", score(API))
+    assert calls(told, 10)["desired"] == 1
+    assert told.agent.desired.etag == control.etag
+
+
 def test_a_wait_that_always_ends_at_once_is_not_repeated_at_once(told: Edge) -> None:
     """As when two machines claim to be the same device, and end each other's wait."""
     assert calls(told, 60, step=0.5)["wait"] <= 60 / GAP_SECONDS + 1

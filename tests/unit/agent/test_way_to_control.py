@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import ControlPlane, Unreachable
+from agent.control import ControlError, ControlPlane, Unreachable
 from agent.wire.messages import EnrolRequest
 from tests.support.authority import Authority
 from tests.support.fake_control import FakeControlPlane
@@ -112,6 +112,29 @@ def test_a_proxy_with_a_login(secure: FakeControlPlane, site_ca: Authority):
 def test_a_proxy_that_is_not_there_is_named(control: FakeControlPlane):
     said = complaint(control, proxy="http://127.0.0.1:9")
     assert said == f"{control.url} cannot be reached through proxy http://127.0.0.1:9: Connection refused"
+
+
+@pytest.mark.parametrize("address", ["@proxy.example:99999", "@:80", "[@proxy:80", "/x@proxy:80"])
+@pytest.mark.parametrize("is_environment", [False, True])
+def test_a_proxy_that_is_no_address_is_said_without_its_password(
+    control: FakeControlPlane, monkeypatch: pytest.MonkeyPatch, address: str, is_environment: bool
+):
+    written = f"http://edge:hunter2{address}"
+    if is_environment:
+        monkeypatch.setenv("http_proxy", written)
+    said = complaint(control, proxy="" if is_environment else written)
+    setting = "the proxy of the environment" if is_environment else "server.proxy"
+    assert said.startswith(f"{control.url} cannot be called: {setting} is no address; allowed: http://user:password@")
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize("kept", ["one\ntwo-lines", "no-latin-\u2665"])
+def test_a_credential_that_cannot_be_sent_is_not_repeated(control: FakeControlPlane, kept: str):
+    with pytest.raises(ControlError) as caught:
+        ControlPlane(control.url, credential=lambda: kept).desired("")
+    said = "cannot be called: what is kept as this device's credential is none; enrol again"
+    assert str(caught.value) == f"{control.url} {said}"
+    assert caught.value.__context__ is None
 
 
 def test_the_environment_s_proxy_counts_unless_the_configuration_has_one(

@@ -260,7 +260,14 @@ def _shuffled(value: Any, random: Any) -> Any:
     return [_shuffled(item, random) for item in value] if isinstance(value, list) else value
 
 
-@given(st.from_regex(names.IMAGE_REFERENCE, fullmatch=True))
+def _shortened(pattern: str) -> str:
+    """All forms with all characters of a pattern, and fewer of them: long texts take seconds to generate."""
+    for much, little in {"*": "{0,2}", "+": "{1,2}", "{0,127}": "{0,2}", "{64}": "{2}"}.items():
+        pattern = pattern.replace(much, little)
+    return pattern
+
+
+@given(st.from_regex(_shortened(names.IMAGE_REFERENCE), fullmatch=True))
 def test_an_image_reference_never_looks_like_an_option(reference: str) -> None:
     assert not reference.startswith("-")
     assert not set(reference) & set(" \n\t'\"\\$;")

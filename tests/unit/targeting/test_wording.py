@@ -24,7 +24,7 @@ def test_a_single_canary_is_named_with_its_reason() -> None:
 def test_several_devices_are_counted_and_the_first_named() -> None:
     many = [OFFLINE, PULLING, Blocker("edge-4", connectivity="never")]
     assert wording.waiting(many, missing=4, total=10, canaries=False, now=NOW) == (
-        "Waiting for 4 of 10 devices: edge-7 (offline since 14:02 UTC), edge-3 (pulling image), "
+        "Waiting for 4 of 10 devices: edge-7 (offline since 14:02 UTC), edge-3 (pulling image / layer 3 of 7), "
         "edge-4 (has never reported) and 1 more"
     )
 
@@ -88,3 +88,10 @@ def test_removal_names_whom_it_waits_for() -> None:
 def test_a_long_message_is_cut() -> None:
     blocker = Blocker("edge-3", message="x" * 5000)
     assert len(wording.why(blocker, NOW)) == wording.MAX_WORDS
+
+
+def test_the_last_line_of_a_log_is_kept_because_it_says_why() -> None:
+    log = "\n".join(["init container migrate failed with exit code 1: migrating", *["row"] * 200, "disk full\n"])
+    reason = wording.why(Blocker("edge-3", failed=True, message=log), NOW)
+    assert reason.startswith("init container migrate failed with exit code 1: migrating / row / ")
+    assert reason.endswith(" / row / disk full")
