@@ -23,6 +23,8 @@ from fleet.core.errors import Busy, NotFound
 
 #: The kind of inbox rows that rollouts drain.
 DEPLOYMENTS_KIND = "deployments"
+#: The kind of inbox rows that upgrades drain; a usual report has none.
+ATTEMPTS_KIND = "attempts"
 MAX_ENROL_BYTES = 4096
 #: Rows of the inbox above which reports are put off, so that it can't fill the disk while no worker runs (case E6).
 #: A device loses nothing by it: its next report is a whole snapshot again.
@@ -83,6 +85,8 @@ def report(request: HttpRequest) -> HttpResponse:
     if told.epoch >= (epoch or 1):
         # Else it speaks of revisions from before a restore, whose numbers are others' by now (AGT-9).
         parts[DEPLOYMENTS_KIND] = told.deployments
+    if told.attempts:
+        parts[ATTEMPTS_KIND] = told.attempts
     try:
         inbox_put(device_id=device_id, sequence=told.sequence, parts=parts)
     except IntegrityError:  # the device was forgotten after the first read

@@ -134,5 +134,26 @@ class Deployment(Strict):
     spec: DeploymentSpec
 
 
+class SystemUpgradeV1(Strict):
+    """The fixed operating system upgrade. No field: callers choose no packages, commands or reboots (TSK-1)."""
+
+
+class TaskRunSpec(Strict):
+    """Exactly one executor; ``deadlineSeconds`` counts from creation (TSK-4): a minute to thirty days."""
+
+    targetSelector: LabelSelector
+    deadlineSeconds: Annotated[int, Meta(ge=60, le=2_592_000)]
+    systemUpgradeV1: SystemUpgradeV1
+    allowedGroups: Annotated[list[GroupName], Meta(max_length=64)] = field(default_factory=list)
+
+
+class TaskRun(Strict):
+    apiVersion: Literal["fleet.nationtech.io/v1alpha1"]
+    kind: Literal["TaskRun"]
+    metadata: Metadata
+    spec: TaskRunSpec
+
+
 #: Manifest types by ``kind``; the door looks here.
-KINDS: dict[str, type[Deployment]] = {"Deployment": Deployment}
+KINDS: dict[str, type[Deployment] | type[TaskRun]] = {"Deployment": Deployment, "TaskRun": TaskRun}
+Manifest = Deployment | TaskRun

@@ -24,6 +24,10 @@ MAX_GENERATION = 2**31 - 1
 #: Kinds of items in the desired state; an agent passes over those that it does not know.
 DEPLOYMENT_KIND = "deployment"
 LOGS_KIND = "logs"
+ATTEMPT_KIND = "attempt"
+#: What an updater must be capable of before it is sent a system upgrade (TSK-2).
+APT_FULL_UPGRADE_V1 = "AptFullUpgradeV1"
+MAX_JOURNAL_ENTRIES = 200
 MAX_LOG_LINES = 2000
 MAX_LOG_CHARS = 262_144
 
@@ -123,6 +127,66 @@ class LogReply(Message):
     text: Annotated[str, Meta(max_length=MAX_LOG_CHARS)] = ""
     problem: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)] = ""
     is_cut: bool = False
+
+
+# Attempts (TSK-4, SYS-3) -----------------------------------------------------------------------------------------
+
+
+class AttemptDocument(Message):
+    """The document behind an item of kind ``attempt``: the updater shall run one executor once.
+
+    Nothing in it can carry a command, package, path or repository (SYS-7). ``task`` is ``namespace/name``, for people.
+    """
+
+    attempt: str
+    task: str
+    executor: str
+
+
+class AttemptOffer(Message):
+    """Asked for before an attempt is begun, and again after a reboot: how long it may still begin (TSK-4).
+
+    ``remaining_seconds`` is counted by the updater on a clock that nobody can set; at 0 nothing may begin.
+    """
+
+    attempt: str
+    executor: str
+    remaining_seconds: int
+
+
+class AttemptState(StrEnum):
+    """What a device says of an attempt. ``refused``: nothing was begun; ``repair-required``: root has to help."""
+
+    ACCEPTED = "accepted"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    REPAIR_REQUIRED = "repair-required"
+
+
+class JournalEntry(Message):
+    """One line of an attempt's journal; ``number`` counts from 1 without a gap, so sending it twice does no harm.
+
+    ``event`` is ``began``, ``ended``, ``failed`` or ``noted``; ``at`` Unix seconds on the device's clock.
+    """
+
+    number: Annotated[int, Meta(ge=1, le=1_000_000)]
+    step: Line
+    event: Line
+    at: float = 0.0
+    boot_id: Line = ""
+    message: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)] = ""
+
+
+class AttemptReport(Message):
+    """Where an attempt stands, and the entries of its journal that were not acknowledged yet."""
+
+    attempt: Annotated[str, Meta(max_length=64)]
+    state: AttemptState
+    step: Line = ""
+    message: Annotated[str, Meta(max_length=MAX_MESSAGE_CHARS)] = ""
+    entries: Annotated[list[JournalEntry], Meta(max_length=MAX_JOURNAL_ENTRIES)] = field(default_factory=list)
 
 
 # Secrets (AGT-10, AGT-15) ----------------------------------------------------------------------------------------
@@ -227,6 +291,7 @@ class Report(Message):
     protocol: int = PROTOCOL
     deployments: Annotated[list[DeploymentReport], Meta(max_length=512)] = field(default_factory=list)
     problems: Annotated[list[Problem], Meta(max_length=64)] = field(default_factory=list)
+    attempts: Annotated[list[AttemptReport], Meta(max_length=16)] = field(default_factory=list)
 
 
 class ReportReply(Message):

@@ -16,6 +16,7 @@ from agent.wire.manifest import (
     MAX_ENV_BYTES,
     Deployment,
     LabelSelector,
+    Manifest,
     PodmanService,
     PodmanV0,
     SelectorRequirement,
@@ -38,9 +39,10 @@ class Fault:
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-def check(manifest: Deployment) -> list[Fault]:
+def check(manifest: Manifest) -> list[Fault]:
     """All faults of a decoded manifest that its schema could not see (DEP-3 to DEP-6)."""
-    return [*_selector(manifest.spec.targetSelector, "spec.targetSelector"), *check_score(manifest.spec.score.data)]
+    faults = list(_selector(manifest.spec.targetSelector, "spec.targetSelector"))
+    return [*faults, *check_score(manifest.spec.score.data)] if isinstance(manifest, Deployment) else faults
 
 
 def check_score(score: PodmanV0, path: str = "spec.score.data") -> list[Fault]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -28,11 +29,55 @@ _NUL_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 def document_put(document: Message) -> DesiredDocument:
     """Store a document under its hash; the same document is stored once, and young again (see ``documents_prune``)."""
-    row = DesiredDocument(hash=canonical.digest(document), body=canonical.encode(document), created_at=clock.now())
+    row = _row(document, clock.now())
     DesiredDocument.objects.bulk_create(
         [row], update_conflicts=True, unique_fields=["hash"], update_fields=["created_at"]
     )
     return row
+
+
+def heads_lock(*, device_ids: Sequence[int]) -> None:
+    """Hold the heads of these devices until the end of the transaction, before anything else is locked (case R6)."""
+    for batch in _batches(device_ids):
+        _lock_heads(batch)
+
+
+def desired_put_own(*, kind: str, documents: Mapping[int, tuple[str, Message]]) -> None:
+    """Give each device (by id) a document of its own under a key of its own; belongs into the caller's transaction.
+
+    The number of statements grows with batches only. The keys are new ones.
+    """
+    now = clock.now()
+    for batch in _batches(list(documents)):
+        versions = _lock_heads(batch)
+        rows = {device_id: _row(documents[device_id][1], now) for device_id in versions}
+        DesiredDocument.objects.bulk_create(
+            rows.values(), update_conflicts=True, unique_fields=["hash"], update_fields=["created_at"]
+        )
+        _bump(versions)
+        DesiredItem.objects.bulk_create(
+            DesiredItem(
+                device_id=device_id,
+                kind=kind,
+                key=documents[device_id][0],
+                version=version + 1,
+                document=rows[device_id],
+            )
+            for device_id, version in versions.items()
+        )
+
+
+def desired_erase_own(*, kind: str, keys: Mapping[int, str]) -> int:
+    """As :func:`desired_erase`, of items whose keys (by device) are each device's own."""
+    erased = 0
+    for batch in _batches(list(keys)):
+        versions = _lock_heads(batch)
+        own = DesiredItem.objects.filter(kind=kind, key__in=[keys[device_id] for device_id in batch])
+        gone, _by_model = own.filter(device_id__in=list(versions)).delete()
+        if gone:
+            _bump(versions)
+        erased += gone
+    return erased
 
 
 def desired_put(*, kind: str, key: str, document: DesiredDocument, device_ids: Sequence[int]) -> None:
@@ -146,6 +191,10 @@ def inbox_body(row: ReportInbox) -> bytes:
 def inbox_done(rows: Iterable[ReportInbox]) -> None:
     """Forget rows that were taken in; in the transaction that did."""
     ReportInbox.objects.filter(pk__in=[row.pk for row in rows]).delete()
+
+
+def _row(document: Message, now: datetime) -> DesiredDocument:
+    return DesiredDocument(hash=canonical.digest(document), body=canonical.encode(document), created_at=now)
 
 
 def _lock_heads(device_ids: Sequence[int]) -> dict[int, int]:

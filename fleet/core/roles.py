@@ -16,13 +16,13 @@ from django.db import DEFAULT_DB_ALIAS, router
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 DESCRIPTIONS: Mapping[str, str] = {
     VIEWER: "Sees everything, changes nothing.",
-    OPERATOR: "Applies, retargets, ends and deletes deployments for the groups that they may deploy to; "
+    OPERATOR: "Applies, retargets, ends and deletes deployments and task runs for the groups that they may deploy to; "
     "looks after devices and secrets.",
     ADMINISTRATOR: "Does everything: also users, roles, groups and enrolment tokens, and deploys to any group.",
 }
 
 #: Apps whose objects people see and change; Django's own tables beside them are nobody's work.
-APPS = ("core", "devices", "vault", "rollouts", "auth")
+APPS = ("core", "devices", "vault", "rollouts", "tasks", "upgrades", "auth")
 #: Shown to administrators only: who has which rights, and what proves them.
 _RIGHTS = ("user", "group", "permission", "credential")
 _OPERATED = frozenset(
@@ -34,6 +34,10 @@ _OPERATED = frozenset(
         "rollouts.end_deployment",
         "rollouts.forget_device_deployment",
         "rollouts.read_logs",
+        "tasks.add_taskrun",
+        "tasks.change_taskrun",
+        "tasks.delete_taskrun",
+        "tasks.end_taskrun",
         "devices.change_device",
         "devices.delete_device",
         "vault.add_secret",

@@ -18,8 +18,8 @@ class Exit(IntEnum):
 
 
 EXPLAINED = {
-    Exit.OK: "done; a watched rollout converged",
-    Exit.FAILED: "the server refused, or a watched rollout failed, was ended or superseded",
+    Exit.OK: "done; a watched rollout converged, or a task run completed",
+    Exit.FAILED: "the server refused, or a watched rollout or task run failed, was ended or superseded",
     Exit.USAGE: "the command line is wrong, or a file or folder can't be read",
     Exit.NOT_FOUND: "there is no such object",
     Exit.DENIED: "not logged in, or not allowed",

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fleet.ctl.commands import apply, changes, describe, devices, get, logs, secrets, session, watch
+from fleet.ctl.commands import apply, changes, describe, devices, get, logs, secrets, session, taskruns, watch
 from fleet.ctl.errors import EXPLAINED, Exit, Refused
 from fleet.ctl.output import say, warn
 from fleet.ctl.session import Options
@@ -65,6 +65,7 @@ app.add_typer(devices.device, name="device")
 app.add_typer(devices.group, name="group")
 app.add_typer(devices.token, name="token")
 app.add_typer(secrets.app, name="secret")
+app.add_typer(taskruns.app, name="taskrun")
 
 
 @app.command("version")

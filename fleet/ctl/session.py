@@ -35,6 +35,12 @@ def deployment_path(name: str, namespace: str) -> str:
     return f"namespaces/{segment(namespace)}/deployments/{segment(name)}/"
 
 
+def taskrun_path(name: str, namespace: str) -> str:
+    """The address of a task run; ``namespace/name`` is taken too."""
+    namespace, name = _parts(name, namespace)
+    return f"namespaces/{segment(namespace)}/taskruns/{segment(name)}/"
+
+
 def secret_path(name: str, namespace: str) -> str:
     """The address of a secret; ``namespace/name`` is taken too."""
     namespace, name = _parts(name, namespace)

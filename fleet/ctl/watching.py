@@ -16,6 +16,7 @@ EVERY_SECONDS = 1.0
 ROWS = 50
 _ENDS = {
     "Converged": Exit.OK,
+    "Completed": Exit.OK,
     "Failed": Exit.FAILED,
     "Superseded": Exit.FAILED,
     "Cancelled": Exit.FAILED,
@@ -46,11 +47,21 @@ class Seen:
 
     @property
     def progress(self) -> str:
-        """``generation 2: Canary, 1 of 5 converged, 1 released``."""
+        """``generation 2: Canary, 1 of 5 converged, 1 released``; a task run has no generations."""
         counts = self.status["counts"]
-        words = [f"{counts['converged']} of {counts['matched']} converged", f"{counts['released']} released"]
-        words += [f"{counts[name]} {name}" for name in ("failed", "offline") if counts[name]]
-        return f"generation {self.generation}: {self.phase}, {', '.join(words)}"
+        words = [f"{self.done} of {counts['matched']} {self.end}", f"{counts['released']} released"]
+        words += [f"{counts[name]} {name}" for name in ("failed", "offline") if counts.get(name)]
+        which = f"generation {self.generation}: " if self.generation else ""
+        return f"{which}{self.phase}, {', '.join(words)}"
+
+    @property
+    def end(self) -> str:
+        """What a device has done that is through with it."""
+        return "converged" if "converged" in self.status["counts"] else "completed"
+
+    @property
+    def done(self) -> int:
+        return int(self.status["counts"][self.end])
 
     @property
     def summary(self) -> str:
@@ -66,7 +77,7 @@ def look(client: Client, path: str) -> Seen:
     rows = status["targets"]
     if status["counts"]["matched"] <= ROWS:
         rows = client.get(f"{path}targets/", pageSize=ROWS)["results"]
-    return Seen(found["metadata"]["generation"], status, rows)
+    return Seen(found["metadata"].get("generation", 0), status, rows)
 
 
 def follow(client: Client, path: str, timing: Timing) -> Iterator[Seen]:

@@ -47,7 +47,9 @@ INSTALLED_APPS = [
     "fleet.targeting",
     "devices",
     "vault",
+    "upgrades",
     "rollouts",
+    "tasks",
     "fleet",
 ]
 
@@ -125,6 +127,7 @@ SPECTACULAR_SETTINGS = {
         "DeploymentPhase": "rollouts.api.forms.PHASES",
         "RevisionPhase": "rollouts.models.Phase",
         "Connectivity": "devices.models.Connectivity",
+        "TaskPhase": "tasks.models.Phase",
         "TargetState": "fleet.targeting.models.TargetState",
     },
     "COMPONENT_SPLIT_REQUEST": True,

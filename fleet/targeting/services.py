@@ -67,6 +67,11 @@ def targets_end(targets: QuerySet[Any], *, now: datetime) -> int:
     return _move(targets, TargetState.ENDED, now=now)
 
 
+def targets_fail(targets: QuerySet[Any], *, message: str, now: datetime) -> int:
+    """These targets have failed, by a decision and not by a device's word."""
+    return _move(targets, TargetState.FAILED, now=now, message=message)
+
+
 def targets_fail_forgotten(targets: QuerySet[Any], *, now: datetime) -> int:
     """A target whose device was forgotten has failed for good (DEP-12)."""
     return _move(targets.filter(device__isnull=True), TargetState.FAILED, now=now, message=FORGOTTEN)

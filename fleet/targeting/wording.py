@@ -99,12 +99,18 @@ def waiting(blockers: Sequence[Blocker], *, missing: int, total: int, canaries: 
 
 def failed(blockers: Sequence[Blocker], *, count: int, total: int, canaries: bool, now: datetime) -> str:
     """``Canary edge-7 failed: …; fix it or apply a new revision``."""
+    words = failures(blockers, count=count, total=total, canaries=canaries, now=now)
+    return f"{words}; {_advice(blockers, 'it' if count == 1 and blockers else 'them')}"
+
+
+def failures(blockers: Sequence[Blocker], *, count: int, total: int, canaries: bool, now: datetime) -> str:
+    """``Canary edge-7 failed: …`` or ``2 of 5 devices failed: edge-1 (…), edge-2 (…)``."""
     if count == 1 and blockers:
         role = "Canary " if canaries else ""
-        return f"{role}{blockers[0].device} failed: {why(blockers[0], now)}; {_advice(blockers, 'it')}"
+        return f"{role}{blockers[0].device} failed: {why(blockers[0], now)}"
     what = "canaries" if canaries else "devices"
     listed = _listed([f"{blocker.device} ({why(blocker, now)})" for blocker in blockers], count)
-    return f"{count} of {total} {what} failed: {listed}; {_advice(blockers, 'them')}"
+    return f"{count} of {total} {what} failed: {listed}"
 
 
 def _advice(blockers: Sequence[Blocker], whom: str) -> str:

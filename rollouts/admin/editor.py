@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -12,15 +12,18 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 
+from devices.selectors import match
+from fleet.core import kinds
 from fleet.core.adminkit.pages import ServiceAdmin
+from fleet.core.adminkit.previews import Preview, add_previewer, preview
 from fleet.core.door import Admitted, ManifestInvalid, admit
 from fleet.core.errors import FleetError
 from rollouts import selectors, services
 from rollouts.admin import manifest
 from rollouts.models import Deployment
-from rollouts.selectors.matching import match, spec_of
+from rollouts.selectors.matching import spec_of
 
 _DOCUMENT = re.compile(r"document (\d+)(?:: ?|\.|$)")
 NAMED = 30
@@ -33,22 +36,6 @@ class Complaint:
     path: str
     message: str
     line: int | None = None
-
-
-@dataclass(slots=True)
-class Preview:
-    """What applying one manifest would do."""
-
-    name: str
-    outcome: str
-    generation: int
-    matched: int = 0
-    canaries: list[str] = field(default_factory=list)
-    obstacle: str = ""
-    joining: list[str] = field(default_factory=list)
-    leaving: list[str] = field(default_factory=list)
-    latecomers: list[str] = field(default_factory=list)
-    difference: list[tuple[str, str]] = field(default_factory=list)
 
 
 class EditorViews(ServiceAdmin):
@@ -84,6 +71,7 @@ class EditorViews(ServiceAdmin):
             admitted = admit(text)
             if stage == "apply":
                 return self._apply(request, admitted)
+            kinds.check_permissions(admitted, request.user)
             previews = [preview(each, request.user) for each in admitted]
         except ManifestInvalid as refused:
             return self._write(request, deployment, text, complaints(text, refused.faults), refused.status)
@@ -107,11 +95,14 @@ class EditorViews(ServiceAdmin):
         return TemplateResponse(request, "fleet/editor.html", context, status=status)
 
     def _apply(self, request: HttpRequest, admitted: list[Admitted]) -> HttpResponse:
-        applied = services.manifests_apply(manifests=admitted, actor=request.user)
-        for each in applied:
-            messages.success(request, f"{each.deployment} {each.outcome} (generation {each.generation}).")
-        single = applied[0].deployment if len(applied) == 1 else None
-        return HttpResponseRedirect(self.link("change", single.pk) if single else self.link("changelist"))
+        applied = kinds.manifests_apply(manifests=admitted, actor=request.user)
+        for each, done in zip(admitted, applied, strict=True):
+            name = f"{each.manifest.metadata.namespace}/{each.manifest.metadata.name}"
+            messages.success(request, f"{name} {done.outcome} (generation {done.generation}).")
+        if len(applied) > 1:
+            return HttpResponseRedirect(self.link("changelist"))
+        page = kinds.of(admitted[0]).model.replace(".", "_")
+        return HttpResponseRedirect(reverse(f"{self.admin_site.name}:{page}_change", args=[applied[0].pk]))
 
 
 def complaints(text: str, faults: Sequence[Any]) -> list[Complaint]:
@@ -125,16 +116,11 @@ def complaints(text: str, faults: Sequence[Any]) -> list[Complaint]:
     return sorted(found, key=lambda each: each.line or 0)
 
 
-def preview(admitted: Admitted, user: Any) -> Preview:
-    """What applying would do now; nothing is changed.
-
-    Raises:
-        FleetError: when the service would refuse it.
-    """
+def _preview(admitted: Admitted, user: Any) -> Preview:
     applied = services.deployment_apply(manifest=admitted, actor=user, dry_run=True)
     metadata = admitted.manifest.metadata
     result = Preview(f"{metadata.namespace}/{metadata.name}", applied.outcome, applied.generation)
-    matched = match(admitted.manifest.spec)
+    matched = match(admitted.manifest.spec.targetSelector, admitted.manifest.spec.allowedGroups)
     result.obstacle = matched.obstacle.message if matched.obstacle else ""
     result.matched = len(matched.chosen)
     result.canaries = sorted(each.device.name for each in matched.chosen if each.device.canary)
@@ -142,6 +128,9 @@ def preview(admitted: Admitted, user: Any) -> Preview:
     if existing is not None:
         _compare(result, existing, admitted, {each.device.name for each in matched.chosen})
     return result
+
+
+add_previewer("Deployment", _preview)
 
 
 def _compare(result: Preview, existing: Deployment, admitted: Admitted, chosen: set[str]) -> None:

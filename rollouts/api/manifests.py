@@ -8,21 +8,19 @@ from rest_framework.response import Response
 
 from fleet.core import door
 from fleet.core.errors import Invalid
+from fleet.core.kinds import Done, check_any_permission, manifests_apply
 from fleet.core.openapi import manifest_component
 from fleet.core.parsers import JsonManifestText, ManifestText
 from fleet.core.rest import ApiView
-from rollouts import services
 from rollouts.api.forms import Results
-from rollouts.models import Deployment
-from rollouts.services import Applied
 
 _DRY_RUN = OpenApiParameter("dry_run", bool, description="Check all and say what would happen; change nothing.")
 
 
 class Manifests(ApiView):
-    queryset = Deployment.objects.none()
     parser_classes = [ManifestText, JsonManifestText]
-    required_permissions = {"POST": ["rollouts.add_deployment", "rollouts.change_deployment"]}
+    #: Which ones a text needs depends on its kinds, so the service asks.
+    required_permissions = {"POST": []}
 
     @extend_schema(
         operation_id="manifests_apply",
@@ -35,9 +33,10 @@ class Manifests(ApiView):
     )
     def post(self, request: Request, **_: str) -> Response:
         """Apply every manifest of the text, or none."""
+        check_any_permission(self.actor)
         dry_run = _true_or_false(request, "dry_run")
         admitted = door.admit(request.data or b"")  # of an empty body DRF makes an empty dict
-        applied = services.manifests_apply(manifests=admitted, actor=self.actor, dry_run=dry_run)
+        applied = manifests_apply(manifests=admitted, actor=self.actor, dry_run=dry_run)
         results = [_result(each, outcome, dry_run) for each, outcome in zip(admitted, applied, strict=True)]
         return Response(Results({"dryRun": dry_run, "results": results}).data)
 
@@ -49,15 +48,13 @@ def _true_or_false(request: Request, name: str) -> bool:
     return value == "true"
 
 
-def _result(admitted: door.Admitted, applied: Applied, dry_run: bool) -> dict[str, object]:
+def _result(admitted: door.Admitted, applied: Done, dry_run: bool) -> dict[str, object]:
     metadata = admitted.manifest.metadata
-    changed = applied.outcome != "unchanged"
-    words = f"generation {applied.generation}" if changed else f"generation {applied.generation} has this spec already"
     return {
         "kind": admitted.manifest.kind,
         "namespace": metadata.namespace,
         "name": metadata.name,
         "outcome": applied.outcome,
         "generation": applied.generation,
-        "message": f"{words} (dry run: nothing was changed)" if dry_run else words,
+        "message": f"{applied.message} (dry run: nothing was changed)" if dry_run else applied.message,
     }

@@ -9,7 +9,6 @@ from rollouts.services.ending import (
 )
 from rollouts.services.evaluation import revision_evaluate
 from rollouts.services.logs import logs_answer, logs_request, logs_tidy
-from rollouts.services.manifests import manifests_apply
 from rollouts.services.passes import count_latecomers, drain_deployments, evaluate_touched, sweep
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "logs_answer",
     "logs_request",
     "logs_tidy",
-    "manifests_apply",
     "revision_evaluate",
     "rollout_end",
     "sweep",

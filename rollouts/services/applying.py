@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from devices.models import DeviceGroup
+from devices.services.deployers import check_groups
 from fleet.core import audit, clock
 from fleet.core.door import Admitted
-from fleet.core.errors import Conflict, Denied, NotFound
+from fleet.core.errors import Conflict, NotFound
 from fleet.core.fsm import locked
+from fleet.core.kinds import Done, Outcome
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end
 from rollouts.models import LIVE_PHASES, Deployment, Life, Phase, Revision
@@ -26,8 +27,6 @@ from rollouts.services.history import KIND
 from rollouts.services.resolving import document_of, pins_to_begin_with
 from rollouts.services.status import finish
 
-Outcome = Literal["created", "configured", "unchanged"]
-
 
 @dataclass(frozen=True, slots=True)
 class Applied:
@@ -36,6 +35,11 @@ class Applied:
     deployment: Deployment | None
     outcome: Outcome
     generation: int
+
+    @property
+    def done(self) -> Done:
+        """As entrances for any kind see it."""
+        return Done(self.outcome, self.generation, self.deployment.pk if self.deployment else None)
 
 
 def deployment_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = False) -> Applied:
@@ -186,24 +190,6 @@ def _refuse_deleting(deployment: Deployment) -> None:
         raise Conflict(
             f"Deployment {deployment} is being deleted ({deployment.removal_message or 'just begun'}); "
             "apply it again when it is gone"
-        )
-
-
-def check_groups(groups: Collection[str], *, actor: User | None) -> None:
-    """Naming a group needs the permission to deploy to it (DEP-7).
-
-    Raises:
-        Denied: names the groups.
-    """
-    if actor is None or actor.is_superuser or actor.has_perm("devices.deploy_to_any_group"):
-        return
-    allowed = DeviceGroup.objects.filter(name__in=groups, deployers__user=actor).values_list("name", flat=True)
-    denied = sorted(set(groups) - set(allowed))
-    if denied:
-        word = "group" if len(denied) == 1 else "groups"
-        raise Denied(
-            f"{actor.get_username()} may not deploy to {word} {', '.join(denied)}; an administrator can add one of "
-            f"your roles to the group's deployers"
         )
 
 

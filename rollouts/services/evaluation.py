@@ -13,16 +13,18 @@ from django.db import IntegrityError
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agent.wire.messages import DEPLOYMENT_KIND
+from devices.selectors import Match, match
 from devices.services import mailbox
 from fleet.core import clock
 from fleet.core.fsm import locked
+from fleet.targeting import conditions
 from fleet.targeting.models import TargetState
 from fleet.targeting.policy import gate_is_open
 from fleet.targeting.services import targets_absorb, targets_fail_forgotten, targets_freeze, targets_release
 from rollouts import policy
 from rollouts.models import LIVE_PHASES, Life, Phase, Revision, Target
 from rollouts.selectors import standing
-from rollouts.selectors.matching import Match, match, spec_of
+from rollouts.selectors.matching import spec_of
 from rollouts.services.history import phase_move, tell
 from rollouts.services.resolving import images_pin, resolvable
 from rollouts.services.status import conclude, stay_pending
@@ -61,7 +63,10 @@ def _bring_up_to_date(revision_id: int) -> bool:
 
 def _match_if_pending(revision_id: int) -> Match | None:
     revision = Revision.objects.filter(pk=revision_id, phase=Phase.PENDING).first()
-    return match(spec_of(revision)) if revision else None
+    if revision is None:
+        return None
+    spec = spec_of(revision)
+    return match(spec.targetSelector, spec.allowedGroups)
 
 
 @contextmanager
@@ -97,7 +102,7 @@ def _freeze(revision: Revision, found: Match, now: datetime) -> bool:
         return False
     size = targets_freeze(Target, chosen=found.chosen, owner={"revision": revision}, now=now)
     canaries = sum(choice.device.canary for choice in found.chosen)
-    revision.conditions = policy.frozen_conditions(
+    revision.conditions = conditions.frozen_conditions(
         revision.conditions, size, canaries, now=now, generation=revision.generation
     )
     phase_move(revision, to=Phase.CANARY if canaries else Phase.RELEASING, message="", now=now)

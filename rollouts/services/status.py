@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+from fleet.targeting import conditions
 from fleet.targeting.policy import Tally
 from rollouts import policy
 from rollouts.models import Phase, Revision
@@ -40,11 +41,11 @@ def finish(revision: Revision, *, phase: Phase, message: str, now: datetime) -> 
         _say(revision, counted, message, now)
 
 
-def stay_pending(revision: Revision, *, obstacle: policy.Obstacle, now: datetime) -> None:
+def stay_pending(revision: Revision, *, obstacle: conditions.Obstacle, now: datetime) -> None:
     """Nothing was frozen: say why (DEP-7, DEP-10)."""
     with _noticing(revision, now):
         revision.message = obstacle.message
-        revision.conditions = policy.pending_conditions(
+        revision.conditions = conditions.pending_conditions(
             revision.conditions, obstacle, now=now, generation=revision.generation
         )
 

@@ -21,6 +21,9 @@ WITH_A_REASON = {
     "rollouts/api_urls": "addresses of api.py",
     "rollouts/agent_api": "what devices ask that takes a deployment to answer: secrets, logs",
     "rollouts/agent_urls": "addresses of agent_api.py",
+    "tasks/api_urls": "addresses of api",
+    "upgrades/agent_api": "what an updater asks before it begins (TSK-4)",
+    "upgrades/agent_urls": "addresses of agent_api.py",
     "vault/api_urls": "addresses of api.py",
     "vault/sealing": "encryption, which selectors and services share (ADR 7)",
     "vault/checks": "what manage.py check --deploy says of missing keys",
@@ -34,6 +37,7 @@ WITH_A_REASON = {
     "devices/readiness": "what /readyz asks this app",
     "devices/signals": "what the apps above listen to",
     "devices/management": "manage.py new_epoch (AGT-9)",
+    "fleet/targeting/conditions": "why nothing is frozen, and conditions, shared by all that is targeted (DEP-15)",
     "fleet/targeting/wording": "the sentences of the gate, shared by all that is targeted (DEP-16)",
 }
 CLOCKS = ("fleet/core/clock.py", "agent/clock.py")
@@ -42,7 +46,7 @@ MOST_LINES_OF_A_MODULE = 400
 MOST_LINES_OF_A_FUNCTION = 40
 #: Longer than that for a reason: "module.py" or "module.py::function".
 LONG_FOR_A_REASON: dict[str, str] = {}
-SERVICES = ("devices/services", "rollouts/services", "vault/services")
+SERVICES = ("devices/services", "rollouts/services", "tasks/services", "upgrades/services", "vault/services")
 WRITES = {"create", "bulk_create", "get_or_create", "update_or_create", "update", "bulk_update", "delete"}
 
 PRODUCT = modules("agent", *SERVERS)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent.wire import canonical, rules
-from agent.wire.manifest import API_VERSION, KINDS, Deployment
+from agent.wire.manifest import API_VERSION, KINDS, Manifest
 from agent.wire.rules import Fault
 from fleet.core.door import loose, reading, schema
 from fleet.core.errors import Invalid
@@ -35,7 +35,7 @@ class ManifestUnreadable(ManifestInvalid):
 class Admitted:
     """A manifest that may be acted upon: typed, its spec as plain data without defaults, and that spec's hash."""
 
-    manifest: Deployment
+    manifest: Manifest
     spec: dict[str, Any]
     spec_hash: str
 

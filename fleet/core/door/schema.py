@@ -6,6 +6,7 @@ jsonschema finds them; its sentences quote values, and a value may be a secret, 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol, cast
@@ -26,7 +27,7 @@ _TYPES = {
     "array": "a list",
     "string": "text",
     "boolean": "a boolean, true or false",
-    "integer": "a number",
+    "integer": "a whole number",
 }
 #: What a grammar allows, for people.
 _GRAMMARS = {
@@ -42,6 +43,10 @@ _GRAMMARS = {
     names.RESTART_POLICY: "no, on-failure, on-failure:N, always, unless-stopped",
     names.PORT_MAPPING: "[ip:]host:container[/tcp|udp], numbers or ranges",
 }
+#: A key that names an executor by its form, such as ``shellV1``.
+_EXECUTOR = re.compile(r"[A-Za-z0-9]+V[0-9]+")
+#: What is said of a missing field beside that it is missing.
+_MISSING = {"systemUpgradeV1": "is missing: a task run names exactly one executor; there is: systemUpgradeV1: {}"}
 #: Words by which other systems steer a rollout; here nothing of the kind exists (DEP-8).
 _STEERING = (
     "percent",
@@ -125,6 +130,13 @@ def _unknown(error: Mismatch, path: str) -> Iterator[Fault]:
 
 
 def _unknown_message(name: str, path: str, allowed: list[str]) -> str:
+    if path == "spec.systemUpgradeV1":
+        return (
+            "is not taken: the upgrade is fixed, so callers cannot supply packages, repositories, commands or reboot "
+            "arguments; allowed: systemUpgradeV1: {}"
+        )
+    if "systemUpgradeV1" in allowed and path == "spec" and _EXECUTOR.fullmatch(name):
+        return "is no executor that exists; allowed: systemUpgradeV1"
     if path == "spec.rollout" or (path == "spec" and any(word in name.lower() for word in _STEERING)):
         return (
             "does not exist: a rollout has no percentage, batch, concurrency, pause or approval setting; "
@@ -139,7 +151,7 @@ def _unknown_message(name: str, path: str, allowed: list[str]) -> str:
 def _missing(error: Mismatch, path: str) -> Iterator[Fault]:
     for name in error.validator_value:
         if name not in error.instance:
-            yield Fault(_join(path, name), "is missing")
+            yield Fault(_join(path, name), _MISSING.get(name, "is missing"))
 
 
 def _type(error: Mismatch, path: str) -> Iterator[Fault]:
@@ -183,6 +195,13 @@ def _too_few(error: Mismatch, path: str) -> Iterator[Fault]:
     yield Fault(path, f"has {found}; needed: at least {error.validator_value}")
 
 
+def _range(error: Mismatch, path: str) -> Iterator[Fault]:
+    """A number out of its range; both ends are told, whichever was passed."""
+    if isinstance(error.instance, int):  # a fraction is refused already
+        lowest, highest = error.schema.get("minimum"), error.schema.get("maximum")
+        yield Fault(path, f"found {error.instance}; allowed: {lowest} to {highest}")
+
+
 def _anything_else(error: Mismatch, path: str) -> Iterator[Fault]:
     yield Fault(path, f"does not fit ({error.validator})")
 
@@ -197,6 +216,8 @@ _WORDS: dict[str, Callable[[Mismatch, str], Iterator[Fault]]] = {
     "maxItems": _too_many,
     "maxProperties": _too_many,
     "minItems": _too_few,
+    "minimum": _range,
+    "maximum": _range,
 }
 
 

@@ -13,7 +13,7 @@ from fleet.ctl.client import Client
 from fleet.ctl.commands.watch import watch
 from fleet.ctl.errors import Exit, Refused
 from fleet.ctl.output import say, warn
-from fleet.ctl.session import client, deployment_path
+from fleet.ctl.session import client, deployment_path, taskrun_path
 from fleet.ctl.watching import Timing
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -49,7 +49,7 @@ def apply(
     follow: Annotated[bool, typer.Option("--watch", help="Then follow each rollout.")] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Of --watch, in seconds for each.")] = None,
 ) -> None:
-    """Bring deployments to what manifests say. Of a file all manifests are applied, or none."""
+    """Bring deployments and task runs to what manifests say. Of a file all manifests are applied, or none."""
     server = client(context)
     applied, worst = [], Exit.OK
     for name, data in list(texts(filename)):
@@ -70,7 +70,8 @@ def _apply(server: Client, data: bytes, dry_run: bool) -> list[str]:
     paths = []
     for each in answer["results"]:
         say(f"{each['kind'].lower()} {each['namespace']}/{each['name']} {each['outcome']}: {each['message']}")
-        paths.append(deployment_path(each["name"], each["namespace"]))
+        path = taskrun_path if each["kind"] == "TaskRun" else deployment_path
+        paths.append(path(each["name"], each["namespace"]))
     return paths
 
 

@@ -105,6 +105,8 @@ def _named(source: str, namespace: str) -> Iterator[tuple[str, str]]:
     for file, data in texts(source):
         try:
             documents = [each for each in yaml.safe_load_all(data) if each is not None]
+            if any(each.get("kind") == "TaskRun" for each in documents):
+                raise Refused(f"{file}: has a TaskRun; delete it with: fleetctl taskrun delete NAME", Exit.USAGE)
             for metadata in (each["metadata"] for each in documents):
                 yield _text(metadata["name"]), _text(metadata.get("namespace", namespace))
         except (yaml.YAMLError, KeyError, TypeError, AttributeError, RecursionError):

@@ -9,7 +9,7 @@ import typer
 
 from fleet.ctl.client import Client, segment
 from fleet.ctl.output import moment, say, table
-from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path, taskrun_path
 
 app = typer.Typer(no_args_is_help=True, help="Everything about one object.")
 
@@ -46,6 +46,36 @@ def deployment(
     _section("Conditions", ("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), map(_condition, status["conditions"]))
     _section("History", ("AT", "GENERATION", "FROM", "TO", "MESSAGE"), _history(server.pages(f"{path}revisions/")))
     _events(server, "Deployment", f"{metadata['namespace']}/{metadata['name']}")
+
+
+@app.command("taskrun")
+def taskrun(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name, or namespace/name.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
+    """Where a task run stands, on which devices, and what their journals say."""
+    server, path = client(context), taskrun_path(name, namespace)
+    found = server.get(path)
+    metadata, status = found["metadata"], found["status"]
+    _fields(
+        ("Name", f"{metadata['namespace']}/{metadata['name']}"),
+        ("UID", metadata["uid"]),
+        ("Labels", _pairs(metadata["labels"])),
+        ("Created", moment(metadata["creationTimestamp"])),
+        ("Deadline", moment(status["deadline"])),
+        ("Phase", f"{status['phase']} since {moment(status['since'])}"),
+        ("Status", status["message"]),
+        ("Devices", ", ".join(f"{number} {word}" for word, number in status["counts"].items())),
+        ("Groups", ", ".join(found["spec"].get("allowedGroups", []))),
+    )
+    targets = list(server.pages(f"{path}targets/"))
+    _section("Targets", ("DEVICE", "CANARY", "STATE", "STEP", "SINCE", "MESSAGE"), map(_task_target, targets))
+    lines = (line for row in targets for line in _journal(row))
+    _section("Journals, last lines", ("DEVICE", "AT", "STEP", "EVENT", "MESSAGE"), lines)
+    _section("Conditions", ("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), map(_condition, status["conditions"]))
+    history = ((moment(each["at"]), each["event"], each["message"]) for each in status["history"])
+    _section("History", ("AT", "EVENT", "MESSAGE"), history)
 
 
 @app.command("device")
@@ -105,6 +135,16 @@ def _target(row: dict[str, Any]) -> tuple[object, ...]:
     canary = "yes" if row["canary"] else "no"
     since, runs = moment(row["since"]), _images(row["images"])
     return row["device"], canary, row["state"], row["connectivity"], since, row["reason"], runs, row["message"]
+
+
+def _task_target(row: dict[str, Any]) -> tuple[object, ...]:
+    canary = "yes" if row["canary"] else "no"
+    return row["device"], canary, row["state"], row["step"], moment(row["since"]), row["message"]
+
+
+def _journal(row: dict[str, Any]) -> Iterable[tuple[object, ...]]:
+    for each in row["journal"]:
+        yield row["device"], moment(each["at"]), each["step"], each["event"], each["message"]
 
 
 def _images(images: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ import typer
 from fleet.ctl.client import segment
 from fleet.ctl.errors import Exit, Refused
 from fleet.ctl.output import Format, moment, show
-from fleet.ctl.session import DEFAULT_NAMESPACE, client, deployment_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, client, deployment_path, taskrun_path
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="table, yaml, json or name.")]
 Row = Callable[[dict[str, Any]], Sequence[object]]
@@ -21,6 +21,8 @@ Row = Callable[[dict[str, Any]], Sequence[object]]
 class Kind(StrEnum):
     DEPLOYMENTS = "deployments"
     DEPLOYMENT = "deployment"
+    TASKRUNS = "taskruns"
+    TASKRUN = "taskrun"
     DEVICES = "devices"
     DEVICE = "device"
     GROUPS = "groups"
@@ -52,6 +54,22 @@ def _deployment_row(each: dict[str, Any]) -> Sequence[object]:
         done,
         counts["failed"],
         counts["offline"],
+        status["message"],
+    )
+
+
+def _taskrun_row(each: dict[str, Any]) -> Sequence[object]:
+    metadata, status = each["metadata"], each["status"]
+    counts = status["counts"]
+    return (
+        metadata["namespace"],
+        metadata["name"],
+        status["phase"],
+        counts["matched"],
+        counts["completed"],
+        counts["failed"],
+        moment(status["deadline"]),
+        moment(metadata["creationTimestamp"]),
         status["message"],
     )
 
@@ -100,6 +118,13 @@ DEPLOYMENTS = Sort(
     _full_name,
     has_labels=True,
 )
+TASKRUNS = Sort(
+    "taskruns/",
+    ("NAMESPACE", "NAME", "PHASE", "TARGETS", "COMPLETED", "FAILED", "DEADLINE", "CREATED", "MESSAGE"),
+    _taskrun_row,
+    _full_name,
+    has_labels=True,
+)
 DEVICES = Sort(
     "devices/",
     ("NAME", "CONNECTIVITY", "LAST SEEN", "CANARY", "GROUPS", "AGENT", "LABELS"),
@@ -109,9 +134,12 @@ DEVICES = Sort(
 )
 GROUPS = Sort("groups/", ("NAME", "DEVICES", "DEPLOYERS"), _group_row, _name)
 TOKENS = Sort("enrolment-tokens/", ("NAME", "USES", "EXPIRES", "REVOKED", "GROUPS"), _token_row, _name)
+NAMESPACED = {DEPLOYMENTS: deployment_path, TASKRUNS: taskrun_path}
 SORTS = {
     Kind.DEPLOYMENTS: DEPLOYMENTS,
     Kind.DEPLOYMENT: DEPLOYMENTS,
+    Kind.TASKRUNS: TASKRUNS,
+    Kind.TASKRUN: TASKRUNS,
     Kind.DEVICES: DEVICES,
     Kind.DEVICE: DEVICES,
     Kind.GROUPS: GROUPS,
@@ -124,26 +152,30 @@ SORTS = {
 def get(
     context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    name: Annotated[str, typer.Argument(help="One of them; a deployment may be namespace/name.")] = "",
+    name: Annotated[str, typer.Argument(help="One of them; a deployment or task run may be namespace/name.")] = "",
     *,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of deployments.")] = DEFAULT_NAMESPACE,
-    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Deployments of all namespaces.")] = False,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where to look.")] = DEFAULT_NAMESPACE,
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Those of all namespaces.")] = False,
     selector: Annotated[str, typer.Option("--selector", "-l", help="Labels, as in role=analyzer,!spare.")] = "",
     output: Output = Format.TABLE,
 ) -> None:
     """Show one object or a list."""
     sort = SORTS[kind]
     if selector and (name or not sort.has_labels):
-        raise Refused("--selector is for lists of deployments and devices", Exit.USAGE)
+        raise Refused("--selector is for lists of deployments, task runs and devices", Exit.USAGE)
     if name:
-        path = deployment_path(name, namespace) if sort is DEPLOYMENTS else f"{sort.path}{segment(name)}/"
-        found = [client(context).get(path)]
+        found = [client(context).get(_path(sort, name, namespace))]
     else:
         query = {"selector": selector} if selector else {}
-        if sort is DEPLOYMENTS and not everywhere:
+        if sort in NAMESPACED and not everywhere:
             query["namespace"] = namespace
         found = list(client(context).pages(sort.path, **query))
     show_sort(sort, found, output, alone=bool(name))
+
+
+def _path(sort: Sort, name: str, namespace: str) -> str:
+    path = NAMESPACED.get(sort)
+    return path(name, namespace) if path else f"{sort.path}{segment(name)}/"
 
 
 def show_sort(sort: Sort, found: list[dict[str, Any]], output: Format, *, alone: bool = False) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from fleet.ctl import watching
 from fleet.ctl.client import Client
 from fleet.ctl.output import console, plain, say
-from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path, taskrun_path
 from fleet.ctl.watching import Seen, Timing
 
 app = typer.Typer(no_args_is_help=True, help="Follow something until it is decided.")
@@ -25,12 +25,15 @@ _COLOURS = {
     "Converged": "green",
     "converged": "green",
     "online": "green",
+    "Completed": "green",
     "Failed": "red",
     "failed": "red",
     "offline": "red",
     "Canary": "cyan",
     "Releasing": "cyan",
+    "Running": "cyan",
     "released": "cyan",
+    "Released": "cyan",
 }
 
 
@@ -43,6 +46,17 @@ def deployment(
 ) -> None:
     """Follow a rollout; ends with 0 when it has converged, 1 when it failed or was ended."""
     raise typer.Exit(watch(client(context), deployment_path(name, namespace), Timing(timeout)))
+
+
+@app.command("taskrun")
+def taskrun(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name, or namespace/name.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which to give up (exit code 6).")] = None,
+) -> None:
+    """Follow a task run; ends with 0 when all its devices have completed, 1 when it failed or was ended."""
+    raise typer.Exit(watch(client(context), taskrun_path(name, namespace), Timing(timeout)))
 
 
 def watch(server: Client, path: str, timing: Timing) -> int:
@@ -72,7 +86,7 @@ def _live(server: Client, path: str, timing: Timing) -> int:
 def _picture(seen: Seen) -> Group:
     parts: list[RenderableType] = []
     if seen.status:
-        parts = [_way(seen), _bar(seen.status["counts"]), Text(plain(seen.summary)), _targets(seen)]
+        parts = [_way(seen), _bar(seen), Text(plain(seen.summary)), _targets(seen)]
     if seen.trouble:
         parts.append(Text(plain(seen.trouble), style="red"))
     return Group(*parts)
@@ -88,10 +102,10 @@ def _way(seen: Seen) -> Text:
     return Text(" → ").join([*before, here, *(Text(phase, style="dim") for phase in _WAY[at + 1 :])])
 
 
-def _bar(counts: dict[str, int]) -> Table:
-    converged, matched = counts["converged"], counts["matched"]
+def _bar(seen: Seen) -> Table:
+    done, matched = seen.done, seen.status["counts"]["matched"]
     row = Table.grid(padding=(0, 1))
-    row.add_row(ProgressBar(total=max(matched, 1), completed=converged, width=_BAR_WIDTH), f"{converged}/{matched}")
+    row.add_row(ProgressBar(total=max(matched, 1), completed=done, width=_BAR_WIDTH), f"{done}/{matched}")
     return row
 
 

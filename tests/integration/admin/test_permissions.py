@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from django.contrib import admin
@@ -11,14 +12,18 @@ from django.urls import reverse
 
 from devices.models import Device, DeviceGroup, EnrolmentToken
 from fleet.core.adminkit.pages import ServiceAdmin
+from fleet.core.door import admit
+from fleet.core.kinds import manifests_apply
 from fleet.core.models import AuditEntry
 from rollouts.models import Deployment
+from tasks.models import TaskRun
 from tests.integration.admin.pages import at, buttons
 from tests.integration.rollouts.world import World
 from vault.models import Secret, SecretEntry
 from vault.services import secret_put
 
 pytestmark = pytest.mark.clause("ADM-1")
+TASKRUN = Path(__file__).parents[2] / "contract" / "manifests" / "good" / "taskrun.yaml"
 
 OPERATIONS = [
     (f"{model._meta.app_label}_{model._meta.model_name}", operation.name)
@@ -43,18 +48,21 @@ def objects(world: World) -> Objects:
         name="t", token_hash="0" * 64, created_at=world.now, expires_at=world.now, use_limit=1
     )
     secret = secret_put(namespace="default", name="db", values={"a": "1", "b": "2"}, registry="", actor=None)
+    (run,) = manifests_apply(manifests=admit(TASKRUN.read_bytes()), actor=None)
+    assert run.pk is not None
     pks = {
         "devices_device": device.pk,
         "rollouts_deployment": deployment.pk,
         "devices_enrolmenttoken": token.pk,
         "devices_devicegroup": world.group().pk,
         "vault_secret": secret.pk,
+        "tasks_taskrun": run.pk,
     }
     return Objects(pks)
 
 
 def _counts() -> list[int]:
-    kept = (Device, DeviceGroup, EnrolmentToken, Deployment, Secret, SecretEntry, AuditEntry)
+    kept = (Device, DeviceGroup, EnrolmentToken, Deployment, Secret, SecretEntry, TaskRun, AuditEntry)
     return [model.objects.count() for model in kept]
 
 

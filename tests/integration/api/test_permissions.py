@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from fleet.core.door import admit
+from fleet.core.kinds import manifests_apply
 from tests.integration.api.rest import Rest, database, problem
 from tests.integration.rollouts.world import World
 from vault.services import secret_put
 
 pytestmark = pytest.mark.clause("ADM-2", "API-1")
 ONE = "namespaces/default/deployments/api/"
+RUN = "namespaces/default/taskruns/upgrade-device-1/"
+TASKRUN = Path(__file__).parents[2] / "contract" / "manifests" / "good" / "taskrun.yaml"
 READS = {
     "deployments/": "rollouts.view_deployment",
     ONE: "rollouts.view_deployment",
@@ -23,6 +28,9 @@ READS = {
     "devices/": "devices.view_device",
     "devices/edge-1/": "devices.view_device",
     "devices/edge-1/deployments/": "devices.view_device",
+    "taskruns/": "tasks.view_taskrun",
+    RUN: "tasks.view_taskrun",
+    f"{RUN}targets/": "tasks.view_taskrun",
     "events/": "core.view_event",
     "groups/": "devices.view_devicegroup",
     "groups/lab/": "devices.view_devicegroup",
@@ -38,6 +46,9 @@ OPERATES = {
     ("POST", f"{ONE}forget-device/"): "rollouts.forget_device_deployment",
     ("POST", f"{ONE}logs/"): "rollouts.read_logs",
     ("GET", f"{ONE}logs/none/"): "rollouts.read_logs",
+    ("DELETE", RUN): "tasks.delete_taskrun",
+    ("POST", f"{RUN}end/"): "tasks.end_taskrun",
+    ("POST", f"{RUN}recreate/"): "tasks.add_taskrun",
     ("PATCH", "devices/edge-1/"): "devices.change_device",
     ("DELETE", "devices/edge-1/"): "devices.delete_device",
     ("POST", "devices/edge-1/reset-credential/"): "devices.change_device",
@@ -58,6 +69,7 @@ ADMINISTERS = {
 def _fleet(world: World) -> None:
     world.device("edge-1")
     world.rollout()
+    manifests_apply(manifests=admit(TASKRUN.read_bytes()), actor=None)
     secret_put(namespace="default", name="db", values={"a": "1"}, registry="", actor=None)
 
 

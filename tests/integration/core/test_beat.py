@@ -59,7 +59,7 @@ def test_half_seconds_are_kept_and_an_idle_beat_writes_nothing(sent: list[str]) 
         wait = scheduler.tick()
         while scheduler.tick() == 0:
             pass
-    assert sorted(sent) == ["devices.drain_facts", "rollouts.drain_reports"]
+    assert sorted(sent) == ["devices.drain_facts", "rollouts.drain_reports", "tasks.drain_attempts"]
     assert wait <= settings.FLEET_DRAIN_SECONDS
     assert {query["sql"].split()[0] for query in queries} <= {"SELECT", "COMMIT"}
     assert PeriodicTask.objects.count() == 0

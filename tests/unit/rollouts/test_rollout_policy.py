@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fleet.targeting import conditions
 from fleet.targeting.policy import Count, Tally
 from rollouts import policy
 
@@ -54,18 +55,18 @@ def test_somebody_is_told_only_by_an_open_gate_or_as_a_canary(tally: Tally) -> N
 @given(tallies())
 def test_ready_is_said_exactly_of_converged_sets(tally: Tally) -> None:
     phase = policy.next_phase(tally)
-    conditions = policy.progress_conditions([], phase, tally, "words", now=NOW, generation=3)
-    status = {each["type"]: each["status"] for each in conditions}
+    said = policy.progress_conditions([], phase, tally, "words", now=NOW, generation=3)
+    status = {each["type"]: each["status"] for each in said}
     assert (status["Ready"] == "True") == (phase == "Converged")
     assert (status["Progressing"] == "True") == (phase in ("Canary", "Releasing"))
     assert (status["Degraded"] == "True") == (tally.all.failed > 0)
-    assert {each["observedGeneration"] for each in conditions} == {3}
+    assert {each["observedGeneration"] for each in said} == {3}
 
 
 @pytest.mark.clause("DEP-7")
 def test_the_missing_group_source_is_a_condition_of_its_own() -> None:
-    conditions = policy.pending_conditions([], policy.GROUP_SOURCE_MISSING, now=NOW, generation=1)
-    (missing,) = [each for each in conditions if each["type"] == "GroupSourceMissing"]
-    assert (missing["status"], missing["message"]) == ("True", policy.NO_GROUP_SOURCE)
-    later = policy.pending_conditions(conditions, policy.no_device("No device"), now=NOW, generation=1)
+    found = conditions.pending_conditions([], conditions.GROUP_SOURCE_MISSING, now=NOW, generation=1)
+    (missing,) = [each for each in found if each["type"] == "GroupSourceMissing"]
+    assert (missing["status"], missing["message"]) == ("True", conditions.NO_GROUP_SOURCE)
+    later = conditions.pending_conditions(found, conditions.no_device("No device"), now=NOW, generation=1)
     assert [each["status"] for each in later if each["type"] == "GroupSourceMissing"] == ["False"]

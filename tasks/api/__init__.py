@@ -1,0 +1,1 @@
+"""Task runs over REST (API-1)."""

@@ -1,0 +1,126 @@
+"""Task runs: where they stand, and what may be done with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from fleet.core.errors import NotFound
+from fleet.core.rest import ApiView
+from fleet.core.short_selectors import selected
+from fleet.targeting.models import TargetState
+from tasks import selectors, services
+from tasks.api.forms import TaskRunListed, TaskRunObject, TaskTargetRow
+from tasks.models import Phase, TaskRun, TaskTarget
+
+VIEW = {"GET": ["tasks.view_taskrun"]}
+
+
+class TaskRunFilter(filters.FilterSet):
+    namespace = filters.CharFilter()
+    phase = filters.MultipleChoiceFilter(choices=Phase.choices)
+    search = filters.CharFilter(field_name="name", lookup_expr="icontains", label="Part of the name.")
+    selector = filters.CharFilter(method="select", label="Labels, as in team=imaging,!old")
+
+    def select(self, rows: Any, _: str, value: str) -> Any:
+        return selected(rows, value)
+
+
+class TaskTargetFilter(filters.FilterSet):
+    state = filters.MultipleChoiceFilter(choices=TargetState.choices)
+    canary = filters.BooleanFilter()
+    search = filters.CharFilter(field_name="device_name", lookup_expr="icontains", label="Part of the device's name.")
+
+
+def present() -> QuerySet[TaskRun]:
+    """Runs that were not deleted."""
+    return TaskRun.objects.filter(deleted_at=None)
+
+
+class TaskRunList(ApiView):
+    serializer_class = TaskRunListed
+    filterset_class = TaskRunFilter
+    queryset = TaskRun.objects.none()
+    required_permissions = VIEW
+
+    @extend_schema(operation_id="taskrun_list", responses=TaskRunListed(many=True))
+    def get(self, request: Request, **_: str) -> Response:
+        """Task runs of all namespaces, the newest first; deleted ones are in the admin's history only."""
+        return self.page_of(present().order_by("-created_at", "-pk"))
+
+
+class TaskRunView(ApiView):
+    """Anything about one run."""
+
+    queryset = TaskRun.objects.none()
+    filter_backends = ()
+
+    def found(self) -> TaskRun:
+        """The run of the address.
+
+        Raises:
+            NotFound: there is none.
+        """
+        namespace, name = self.kwargs["namespace"], self.kwargs["name"]
+        run = present().filter(namespace=namespace, name=name).first()
+        if run is None:
+            raise NotFound(f"there is no task run {namespace[:80]}/{name[:80]}")
+        return run
+
+
+class TaskRunOne(TaskRunView):
+    serializer_class = TaskRunObject
+    required_permissions = {**VIEW, "DELETE": ["tasks.delete_taskrun"]}
+
+    @extend_schema(operation_id="taskrun_get")
+    def get(self, request: Request, **_: str) -> Response:
+        """One run with its whole status."""
+        return Response(TaskRunObject(self.found()).data)
+
+    @extend_schema(operation_id="taskrun_delete", request=None, responses={204: None})
+    def delete(self, request: Request, **_: str) -> Response:
+        """Release nothing more and free the name; what has begun finishes and stays in the history."""
+        services.taskrun_delete(run=self.found(), actor=self.actor)
+        return Response(status=204)
+
+
+class TaskRunTargets(TaskRunView):
+    serializer_class = TaskTargetRow
+    filter_backends = ApiView.filter_backends
+    filterset_class = TaskTargetFilter
+    queryset = TaskTarget.objects.none()
+    required_permissions = VIEW
+
+    @extend_schema(operation_id="taskrun_targets", responses=TaskTargetRow(many=True))
+    def get(self, request: Request, **_: str) -> Response:
+        """The frozen set, canaries first, with the tails of the journals."""
+        return self.page_of(selectors.targets_of(self.found()))
+
+    def get_serializer(self, page: Any, **options: Any) -> Any:
+        """The page's rows with their journals, read at once."""
+        return TaskTargetRow(selectors.target_rows(page), **options)
+
+
+class TaskRunEnd(TaskRunView):
+    required_permissions = {"POST": ["tasks.end_taskrun"]}
+
+    @extend_schema(operation_id="taskrun_end", request=None, responses=TaskRunObject)
+    def post(self, request: Request, **_: str) -> Response:
+        """Release nothing more, for good; what has begun finishes."""
+        services.taskrun_end(run=self.found(), actor=self.actor)
+        return Response(TaskRunObject(self.found()).data)
+
+
+class TaskRunRecreate(TaskRunView):
+    required_permissions = {"POST": ["tasks.add_taskrun"]}
+
+    @extend_schema(operation_id="taskrun_recreate", request=None, responses={201: TaskRunObject})
+    def post(self, request: Request, **_: str) -> Response:
+        """A new run of the same task for the devices that failed in this one."""
+        made = services.taskrun_recreate(run=self.found(), actor=self.actor)
+        return Response(TaskRunObject(made).data, status=201)

@@ -1,0 +1,30 @@
+from typing import Any
+
+from django.apps import AppConfig
+
+
+class TasksConfig(AppConfig):
+    name = "tasks"
+    verbose_name = "Tasks"
+
+    def ready(self) -> None:
+        from devices.signals import device_forgotten  # noqa: PLC0415  (models have to be loaded)
+        from fleet.core import kinds  # noqa: PLC0415
+        from tasks.services.applying import taskrun_apply  # noqa: PLC0415
+
+        device_forgotten.connect(_look_again, dispatch_uid="tasks.device_forgotten")
+        kinds.register(
+            "TaskRun",
+            kinds.Kind(
+                apply=lambda manifest, actor, dry_run: taskrun_apply(manifest=manifest, actor=actor, dry_run=dry_run),
+                model="tasks.taskrun",
+                permissions=("tasks.add_taskrun", "tasks.change_taskrun"),
+            ),
+        )
+
+
+def _look_again(**_: Any) -> None:
+    """A forgotten device fails its target."""
+    from tasks.services.bells import ring_for_sweep  # noqa: PLC0415  (models have to be loaded)
+
+    ring_for_sweep()

@@ -1,0 +1,119 @@
+"""Task runs: one executor, once, on a frozen set of devices. What the devices do is in ``upgrades``."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django_fsm import ConcurrentTransitionMixin, FSMField, transition
+
+from agent.wire import names
+from fleet.targeting.models import AbstractTarget
+
+
+class Phase(models.TextChoices):
+    """Where a run stands. The last three are final: a task run is one-shot (TSK-3)."""
+
+    PENDING = "Pending", "Pending"
+    CANARY = "Canary", "Canary"
+    RUNNING = "Running", "Running"
+    COMPLETED = "Completed", "Completed"
+    FAILED = "Failed", "Failed"
+    CANCELLED = "Cancelled", "Cancelled"
+
+
+LIVE_PHASES = (Phase.PENDING, Phase.CANARY, Phase.RUNNING)
+
+
+class TaskRun(ConcurrentTransitionMixin, models.Model):
+    """One run of a task. Its row stays after a deletion, as history; the name is free again then (TSK-7)."""
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    namespace = models.CharField(max_length=63, validators=[RegexValidator(names.DNS_LABEL)])
+    name = models.CharField(max_length=253, validators=[RegexValidator(names.DNS_SUBDOMAIN)])
+    labels = models.JSONField(default=dict, blank=True)
+    annotations = models.JSONField(default=dict, blank=True)
+    spec = models.JSONField()
+    spec_hash = models.CharField(max_length=64)
+    executor = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=150, blank=True)
+    deadline_at = models.DateTimeField(db_index=True, help_text="After it nothing new starts (TSK-4).")
+    deleted_at = models.DateTimeField(null=True)
+    frozen_at = models.DateTimeField(null=True)
+    opened_at = models.DateTimeField(null=True, help_text="When devices that are no canary were released.")
+    phase = FSMField(default=Phase.PENDING, choices=Phase.choices, protected=True, db_index=True)
+    phase_since = models.DateTimeField()
+    matched = models.PositiveIntegerField(default=0)
+    released = models.PositiveIntegerField(default=0)
+    completed = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    not_started = models.PositiveIntegerField(default=0)
+    message = models.TextField(blank=True, help_text="What it waits for or how it ended, in one sentence.")
+    conditions = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["namespace", "name"], condition=models.Q(deleted_at=None), name="taskrun_name_once"
+            )
+        ]
+        permissions = [("end_taskrun", "Can end a task run")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @transition(field=phase, source=Phase.PENDING, target=Phase.CANARY)
+    def begin_canary(self, now: datetime) -> None:
+        self.frozen_at = self.phase_since = now
+
+    @transition(field=phase, source=[Phase.PENDING, Phase.CANARY], target=Phase.RUNNING)
+    def begin_running(self, now: datetime) -> None:
+        self.frozen_at = self.frozen_at or now
+        self.phase_since = now
+
+    @transition(field=phase, source=[Phase.CANARY, Phase.RUNNING], target=Phase.COMPLETED)
+    def note_completion(self, now: datetime) -> None:
+        self.phase_since = now
+
+    @transition(field=phase, source=list(LIVE_PHASES), target=Phase.FAILED)
+    def note_failure(self, now: datetime) -> None:
+        self.phase_since = now
+
+    @transition(field=phase, source=list(LIVE_PHASES), target=Phase.CANCELLED)
+    def note_cancellation(self, now: datetime) -> None:
+        self.phase_since = now
+
+
+class TaskTarget(AbstractTarget):
+    """One device in a run's frozen set; ``converged`` stands for completed, ``ended`` for not started."""
+
+    run = models.ForeignKey(TaskRun, on_delete=models.CASCADE, related_name="targets")
+    device = models.ForeignKey("devices.Device", null=True, on_delete=models.SET_NULL, related_name="+")
+    attempt = models.OneToOneField("upgrades.Attempt", null=True, on_delete=models.SET_NULL, related_name="target")
+
+    class Meta:
+        ordering = ["-canary", "device_name"]
+        constraints = [models.UniqueConstraint(fields=["run", "device_uid"], name="task_target_once")]
+        indexes = [models.Index(fields=["run", "state", "canary"])]
+
+    def __str__(self) -> str:
+        return f"{self.device_name}: {self.state}"
+
+
+class Chapter(models.Model):
+    """The history of a run: changes of its phase, and releases."""
+
+    run = models.ForeignKey(TaskRun, on_delete=models.CASCADE, related_name="history")
+    at = models.DateTimeField()
+    event = models.CharField(max_length=16)
+    message = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.message}"

@@ -1,0 +1,28 @@
+"""Every read of task runs that is more than a get."""
+
+from tasks.selectors.lists import (
+    counts_of,
+    run_status,
+    runs_to_evaluate,
+    shown_state,
+    target_row,
+    target_rows,
+    targets_of,
+)
+from tasks.selectors.standing import blockers, counted, evidence, free, lacking_capability, spec_of
+
+__all__ = [
+    "blockers",
+    "counted",
+    "counts_of",
+    "evidence",
+    "free",
+    "lacking_capability",
+    "run_status",
+    "runs_to_evaluate",
+    "shown_state",
+    "spec_of",
+    "target_row",
+    "target_rows",
+    "targets_of",
+]

@@ -1,0 +1,62 @@
+"""What is known of a run's targets at one instant. Read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+
+from agent.wire.manifest import TaskRunSpec
+from agent.wire.messages import APT_FULL_UPGRADE_V1
+from devices.models import Device
+from fleet.targeting.models import TargetState
+from fleet.targeting.policy import Count
+from fleet.targeting.selectors import counts
+from fleet.targeting.services import Evidence
+from fleet.targeting.wording import NAMED, Blocker
+from tasks.models import TaskRun, TaskTarget
+from tasks.selectors.lists import blocker, targets_of
+from upgrades.models import BEGUN, OPEN, UNSUCCESSFUL, Attempt, State
+
+
+def spec_of(run: TaskRun) -> TaskRunSpec:
+    """The run's spec as its type."""
+    return msgspec.convert(run.spec, TaskRunSpec)
+
+
+def counted(run: TaskRun) -> tuple[Count, Count]:
+    """Canaries and the rest by state: one query."""
+    return counts(run.targets.all())
+
+
+def evidence() -> Evidence:
+    """What devices said of their targets' attempts."""
+    own = Attempt.objects.filter(pk=OuterRef("attempt_id"))
+    return Evidence(
+        converged=Exists(own.filter(state=State.COMPLETED)),
+        failed=Exists(own.filter(state__in=UNSUCCESSFUL)),
+        progressing=Exists(own.filter(state__in=BEGUN)),
+        message=Subquery(own.values("message")[:1]),
+    )
+
+
+def taken() -> Exists:
+    """Of a target: another attempt is open on its device (TSK-5)."""
+    return Exists(Attempt.objects.filter(device_id=OuterRef("device_id"), state__in=OPEN))
+
+
+def free(targets: QuerySet[TaskTarget]) -> QuerySet[TaskTarget]:
+    """Those held targets whose devices may begin now."""
+    return targets.filter(~taken(), state=TargetState.HELD, device__isnull=False)
+
+
+def lacking_capability(device_ids: Collection[int]) -> list[int]:
+    """Devices without an updater that can do it (TSK-2): one query. (SQLite can't look into JSON lists.)"""
+    rows = Device.objects.filter(pk__in=device_ids).values_list("pk", "capabilities")
+    return [pk for pk, capabilities in rows if APT_FULL_UPGRADE_V1 not in capabilities]
+
+
+def blockers(run: TaskRun, which: Q) -> list[Blocker]:
+    """The first few of these targets, canaries first."""
+    return [blocker(target) for target in targets_of(run).filter(which)[:NAMED]]

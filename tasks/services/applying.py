@@ -1,0 +1,130 @@
+"""A manifest becomes a run, once; its spec never changes after that (TSK-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agent.wire import canonical
+from agent.wire.manifest import MAX_ENTRIES, TaskRunSpec
+from devices.services.deployers import check_groups
+from fleet.core import audit, clock
+from fleet.core.door import Admitted
+from fleet.core.errors import Conflict
+from fleet.core.kinds import Done
+from fleet.targeting.models import TargetState
+from tasks.models import TaskRun
+from tasks.selectors import spec_of
+from tasks.services.bells import ring_for_run
+from tasks.services.history import KIND
+
+#: The only executor so far; the door lets no other in.
+EXECUTOR = "systemUpgradeV1"
+
+
+def taskrun_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = False) -> Done:
+    """Make the run of that namespace and name; the same spec again changes nothing.
+
+    Raises:
+        Denied: the actor may not deploy to one of the groups (DEP-7).
+        Conflict: the run exists with another spec, which can't be changed.
+    """
+    metadata, spec = manifest.manifest.metadata, manifest.manifest.spec
+    check_groups(spec.allowedGroups, actor=actor)
+    with transaction.atomic():
+        there = _existing(metadata.namespace, metadata.name)
+        if there is None and not dry_run:
+            there, created = TaskRun.objects.get_or_create(
+                namespace=metadata.namespace, name=metadata.name, deleted_at=None, defaults=_fields(manifest, actor)
+            )
+            if created:
+                _begin(there, actor)
+                return Done("created", 1, there.pk)
+    if there is None:
+        return Done("created", 1, None)
+    if there.spec_hash != manifest.spec_hash:
+        raise Conflict(
+            f"TaskRun {there} exists with another spec, and a task run's spec never changes; "
+            "give the new one another name, or delete this one first"
+        )
+    return Done("unchanged", 1, there.pk)
+
+
+def taskrun_recreate(*, run: TaskRun, actor: User | None) -> TaskRun:
+    """A new run of the same task for the devices that failed in this one (TSK-8).
+
+    Raises:
+        Conflict: none failed, or more than a selector can name.
+        Denied: the actor may not deploy to one of the groups (DEP-7).
+    """
+    spec = spec_of(run)
+    check_groups(spec.allowedGroups, actor=actor)
+    failed = run.targets.filter(state=TargetState.FAILED, device__isnull=False).order_by("device_name")
+    devices = list(failed.values_list("device_name", flat=True))
+    if not devices:
+        raise Conflict(f"no device that still exists failed in TaskRun {run}, so there is nothing to repeat")
+    if len(devices) > MAX_ENTRIES:
+        raise Conflict(
+            f"{len(devices)} devices failed in TaskRun {run}; a selector names at most {MAX_ENTRIES}, "
+            "so apply a manifest that selects them by a label"
+        )
+    with transaction.atomic():
+        made = _again(run, spec, devices, actor)
+        _begin(made, actor)
+    return made
+
+
+def _again(run: TaskRun, spec: TaskRunSpec, devices: list[str], actor: User | None) -> TaskRun:
+    selector = {"matchExpressions": [{"key": "device-id", "operator": "In", "values": devices}]}
+    repeated = msgspec.convert({**run.spec, "targetSelector": selector}, TaskRunSpec)
+    taken = set(TaskRun.objects.filter(namespace=run.namespace, deleted_at=None).values_list("name", flat=True))
+    name = next(name for name in _names(run.name) if name not in taken)
+    made: TaskRun = TaskRun.objects.create(
+        namespace=run.namespace,
+        name=name,
+        labels=run.labels,
+        annotations=run.annotations,
+        **_timed(repeated, actor),
+    )
+    return made
+
+
+def _names(name: str) -> Iterator[str]:
+    """``upgrade-2``, ``upgrade-3``, …, cut to what a name may be long."""
+    return (f"{name[:240].rstrip('-.')}-{number}" for number in count(2))
+
+
+def _existing(namespace: str, name: str) -> TaskRun | None:
+    found: TaskRun | None = TaskRun.objects.filter(namespace=namespace, name=name, deleted_at=None).first()
+    return found
+
+
+def _fields(manifest: Admitted, actor: User | None) -> dict[str, Any]:
+    metadata = manifest.manifest.metadata
+    spec = msgspec.convert(manifest.spec, TaskRunSpec)
+    return {"labels": dict(metadata.labels), "annotations": dict(metadata.annotations), **_timed(spec, actor)}
+
+
+def _timed(spec: TaskRunSpec, actor: User | None) -> dict[str, Any]:
+    now = clock.now()
+    return {
+        "spec": msgspec.to_builtins(spec),
+        "spec_hash": canonical.digest(spec),
+        "executor": EXECUTOR,
+        "created_at": now,
+        "created_by": actor.get_username() if actor else "",
+        "deadline_at": now + timedelta(seconds=spec.deadlineSeconds),
+        "phase_since": now,
+        "message": "Waiting for the first evaluation",
+    }
+
+
+def _begin(run: TaskRun, actor: User | None) -> None:
+    audit.record(actor=actor, action="apply", kind=KIND, name=str(run), detail={"deadline": str(run.deadline_at)})
+    ring_for_run(run.pk)

@@ -1,0 +1,6 @@
+"""Every write to attempts and their journals."""
+
+from upgrades.services.offering import Offer, attempts_offer, attempts_tidy, attempts_withdraw
+from upgrades.services.reports import reports_drain
+
+__all__ = ["Offer", "attempts_offer", "attempts_tidy", "attempts_withdraw", "reports_drain"]
