@@ -28,14 +28,14 @@ def test_an_error_in_one_deployment_leaves_the_others_moving(world: World, monke
     healthy = world.apply(world.manifest("healthy")).deployment
     assert broken is not None
     assert healthy is not None
-    real = evaluation.match
+    real = evaluation._match_if_pending
 
-    def fails_for_one(spec: Any) -> Any:
-        if spec.score.data.services[0].name == "broken":
+    def fails_for_one(pk: int) -> Any:
+        if Revision.objects.get(pk=pk).deployment.name == "broken":
             raise RuntimeError("a fault of ours")
-        return real(spec)
+        return real(pk)
 
-    monkeypatch.setattr(evaluation, "match", fails_for_one)
+    monkeypatch.setattr(evaluation, "_match_if_pending", fails_for_one)
     services.sweep()
     assert world.told(device, healthy) == 1
     assert world.revision(broken).phase == Phase.PENDING
