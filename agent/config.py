@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, field
@@ -112,12 +112,28 @@ class Config(Section, frozen=True):
         return Path(self.agent.state_dir)
 
 
+T = TypeVar("T", bound=msgspec.Struct)
+
+
 def load(path: Path) -> Config:
     """Read a file.
 
     Raises:
         ConfigError: when it is missing, not TOML, or has a wrong, unknown or missing key.
     """
+    return parse(read(path), str(path))
+
+
+def parse(text: str, name: str = "agent.toml") -> Config:
+    """As :func:`load`, from text; ``name`` is how complaints call the file."""
+    config = checked(text, name, Config)
+    if not names.fits(names.DNS_LABEL, config.device.id):
+        raise ConfigError(f"{name}: {at(text, ('device', 'id'), 'is no RFC 1123 label')}")
+    return config
+
+
+def read(path: Path) -> str:
+    """The text of a configuration. Raises ConfigError when it cannot be read, is too large or not UTF-8."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_CONFIG_BYTES + 1)
@@ -128,26 +144,23 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: line {_line_of(data, error.start)}: is not UTF-8 text") from None
     if len(data) > MAX_CONFIG_BYTES:
         raise ConfigError(f"{path}: is larger than {MAX_CONFIG_BYTES} bytes")
-    return parse(text, str(path))
+    return text
 
 
-def parse(text: str, name: str = "agent.toml") -> Config:
-    """As :func:`load`, from text; ``name`` is how complaints call the file."""
+def checked(text: str, name: str, type_: type[T]) -> T:
+    """TOML text as ``type_``. Raises ConfigError, which calls the file ``name``, for whatever does not fit."""
     try:
         raw = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{name}: is not TOML: {error}") from None
+
+    def convert(value: dict[str, object]) -> T:
+        return msgspec.convert(value, type_)
+
     try:
-        config = _checked(raw)
+        return convert(raw)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{name}: {complaint(str(error), raw, text, _checked, Config)}") from None
-    if not names.fits(names.DNS_LABEL, config.device.id):
-        raise ConfigError(f"{name}: {at(text, ('device', 'id'), 'is no RFC 1123 label')}")
-    return config
-
-
-def _checked(raw: dict[str, object]) -> Config:
-    return msgspec.convert(raw, Config)
+        raise ConfigError(f"{name}: {complaint(str(error), raw, text, convert, type_)}") from None
 
 
 def _line_of(data: bytes, offset: int) -> int:

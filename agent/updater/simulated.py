@@ -199,7 +199,7 @@ class SimulatedMachine:
     def _end(self, job: Job, *, failed: bool) -> None:
         if job is Job.UPGRADE and failed and self.faults.breaks:
             self._interrupt()
-        elif job is Job.UPGRADE and not failed:
+        elif job is Job.UPGRADE and not failed and self._has_kernel_package:
             self._newest = self._new_kernel
         elif job is Job.FIX and not self.faults.beyond_repair:
             self._problems = ""

@@ -1,0 +1,63 @@
+"""An attempt as its journal tells it: where it stands, what has begun, what is known of boots and deadlines. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.updater.journal import Event, Mark, Record
+from agent.wire.messages import AttemptState
+from agent.wire.updater import SYSTEM_UPGRADE_V1
+
+ENDED = (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REFUSED)
+#: Steps that every executor's journal has.
+ACCEPTED, REPAIR = "accepted", "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """``records`` is never empty."""
+
+    uid: str
+    records: tuple[Record, ...]
+
+    @property
+    def last(self) -> Record:
+        return self.records[-1]
+
+    @property
+    def executor(self) -> str:
+        """A journal whose first line was lost belongs to the first executor there was."""
+        return self.records[0].executor or SYSTEM_UPGRADE_V1
+
+    @property
+    def state(self) -> AttemptState:
+        return next((record.state for record in reversed(self.records) if record.state), AttemptState.ACCEPTED)
+
+    @property
+    def is_open(self) -> bool:
+        """The updater has to do something about it."""
+        return self.state in (AttemptState.ACCEPTED, AttemptState.RUNNING)
+
+    @property
+    def has_begun(self) -> bool:
+        return self.state is not AttemptState.ACCEPTED
+
+    @property
+    def is_damaged(self) -> bool:
+        return any(record.mark is Mark.DAMAGED for record in self.records)
+
+    @property
+    def place(self) -> Record:
+        """The last record that moved the attempt on; the first one when there is none yet."""
+        return next((record for record in reversed(self.records) if record.event is not Event.NOTED), self.records[0])
+
+    @property
+    def deadline(self) -> Record:
+        """The record that says until when it may begin."""
+        return next((record for record in reversed(self.records) if record.deadline is not None), self.records[0])
+
+    def began(self, step: str) -> Record | None:
+        return next((record for record in self.records if (record.step, record.event) == (step, Event.BEGAN)), None)
+
+    def notes(self, step: str, mark: Mark) -> list[Record]:
+        return [record for record in self.records if (record.step, record.mark) == (step, mark)]

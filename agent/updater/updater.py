@@ -1,0 +1,265 @@
+"""The updater without its socket: what it answers, and the work on the one attempt that is open.
+
+:meth:`Updater.answer` and :meth:`Updater.work` may be called from different threads. A killed updater is made again
+from the same store and finds its place in the journal (SYS-5).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from agent.updater import journal
+from agent.updater.actions import Seen, Wait, Write
+from agent.updater.attempt import ACCEPTED, Attempt
+from agent.updater.executor import Executor
+from agent.updater.journal import Event, Mark, Record
+from agent.updater.machine import Machine, MachineError
+from agent.updater.policy import needs_time
+from agent.updater.store import JournalStore
+from agent.version import VERSION
+from agent.wire.messages import MAX_JOURNAL_ENTRIES, AttemptState
+from agent.wire.updater import (
+    AnyReply,
+    AnyRequest,
+    Begin,
+    GetJournal,
+    GetStatus,
+    JournalPage,
+    NoteContact,
+    Noted,
+    Refusal,
+    Standing,
+    UpdaterStatus,
+)
+
+IDLE_SECONDS = 30.0
+NOT_WRITTEN_SECONDS = 30.0
+
+logger = logging.getLogger("agent.updater")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """``built``: Unix seconds when this release was built; no sane clock says an earlier time."""
+
+    version: str = VERSION
+    built: float = 0.0
+
+
+class Updater:
+    """``on_change`` is called when there is something to work on at once."""
+
+    def __init__(
+        self, machine: Machine, store: JournalStore, executors: Sequence[Executor], release: Release | None = None
+    ) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self._machine = machine
+        self._store = store
+        self._executors = {executor.name: executor for executor in executors}
+        self._release = release or Release()
+        self._lock = threading.RLock()
+        self._own: set[str] = set()
+        self._waiting: dict[str, str] = {}
+        self._trouble = ""
+
+    # What the agent asks -------------------------------------------------------------------------------------------
+
+    def answer(self, request: AnyRequest) -> AnyReply:
+        """One reply to one request. A disk that can't be written is a refusal too, and the agent asks again."""
+        try:
+            match request:
+                case GetStatus():
+                    return self._status()
+                case GetJournal():
+                    return self._page(request)
+                case Begin():
+                    with self._lock:
+                        return self._begin(request)
+                case NoteContact():
+                    return self._note_contact(request)
+        except OSError as error:
+            logger.error("%s cannot be written: %s", error.filename or self._store.folder, error.strerror)  # noqa: TRY400
+            return Refusal(reason="busy", message=f"the updater cannot write its journal: {error.strerror}")
+
+    def _status(self) -> UpdaterStatus:
+        attempts = self._store.attempts()
+        return UpdaterStatus(
+            version=self._release.version,
+            boot_id=self._machine.boot_id(),
+            capabilities=[executor.capability for executor in self._executors.values() if executor.is_available()],
+            repair_required=_repair_required(attempts),
+            attempts=[self._standing(attempt) for attempt in attempts],
+        )
+
+    def _page(self, request: GetJournal) -> AnyReply:
+        attempt = self._store.attempt(request.attempt)
+        if attempt is None:
+            return Refusal(reason="unknown", message=f"no journal of an attempt {request.attempt} is kept here")
+        records = attempt.records[request.after : request.after + MAX_JOURNAL_ENTRIES]
+        return JournalPage(standing=self._standing(attempt), entries=[record.entry() for record in records])
+
+    def _begin(self, request: Begin) -> AnyReply:
+        known = self._store.attempt(request.attempt)
+        if known is not None:
+            return self._standing(self._give_time(known, request.remaining_seconds))
+        if refusal := self._refusal(request):
+            return refusal
+        record = Record(
+            number=1,
+            step=ACCEPTED,
+            event=Event.ENDED,
+            message=f"{request.executor} may begin within {request.remaining_seconds} seconds",
+            state=AttemptState.ACCEPTED,
+            executor=request.executor,
+            deadline=self._machine.boottime() + request.remaining_seconds,
+        )
+        attempt = self._store.create(request.attempt, stamped(self._machine, record))
+        self._wrote(attempt)
+        return self._standing(attempt)
+
+    def _refusal(self, request: Begin) -> Refusal | None:
+        """Why a new attempt is not taken on (TSK-4, SYS-6, U8)."""
+        attempts = self._store.attempts()
+        if sentence := _repair_required(attempts):
+            return Refusal(reason="repair-required", message=sentence)
+        if busy := next((attempt for attempt in attempts if attempt.is_open), None):
+            return Refusal(
+                reason="busy", message=f"attempt {busy.uid} is in its step {busy.last.step}; try again later"
+            )
+        if request.remaining_seconds <= 0:
+            return Refusal(reason="expired", message="no seconds are left in which the attempt may begin")
+        executor = self._executors.get(request.executor)
+        if executor is None or not executor.is_available():
+            return Refusal(reason="invalid", message=f"this device cannot do {request.executor}")
+        return None
+
+    def _give_time(self, attempt: Attempt, seconds: int) -> Attempt:
+        """New seconds count when the old ones were of another boot, and when fewer are left than was said before."""
+        if attempt.has_begun:
+            return attempt
+        deadline = self._machine.boottime() + seconds
+        is_less = deadline < (attempt.deadline.deadline or 0.0) - 1.0
+        if not needs_time(attempt, self._machine.boot_id()) and not is_less:
+            return attempt
+        message = f"May begin within {seconds} seconds"
+        record = Record(number=0, step=ACCEPTED, event=Event.NOTED, message=message, mark=Mark.TIME, deadline=deadline)
+        return self._append(attempt, record)
+
+    def _note_contact(self, request: NoteContact) -> AnyReply:
+        if request.boot_id == self._machine.boot_id():
+            self._store.note_contact(request.boot_id)
+            self.on_change()
+        return Noted()
+
+    def _standing(self, attempt: Attempt) -> Standing:
+        waits = self._waiting.get(attempt.uid, "") if attempt.is_open else ""
+        return Standing(
+            attempt=attempt.uid,
+            state=attempt.state,
+            step=attempt.last.step,
+            message=waits or attempt.last.message,
+            last_number=attempt.last.number,
+            needs_time=needs_time(attempt, self._machine.boot_id()),
+        )
+
+    # The work ------------------------------------------------------------------------------------------------------
+
+    def work(self) -> float:
+        """Do the next thing for the open attempt; returns the seconds after which to be called again."""
+        attempt = next((attempt for attempt in reversed(self._store.attempts()) if attempt.is_open), None)
+        if attempt is None:
+            return IDLE_SECONDS
+        trouble, self._trouble = self._trouble, ""
+        executor = self._executors.get(attempt.executor)
+        if executor is None:
+            return self._wait(attempt, Wait(IDLE_SECONDS, f"this release has no executor {attempt.executor}"))
+        action = executor.decide(attempt, replace(self._seen(attempt), trouble=trouble))
+        return self._wait(attempt, action) if isinstance(action, Wait) else self._act(executor, attempt, action)
+
+    def _seen(self, attempt: Attempt) -> Seen:
+        boot_id = self._machine.boot_id()
+        return Seen(
+            boot_id=boot_id,
+            uptime=self._machine.boottime(),
+            now=self._machine.now(),
+            resumed=attempt.uid not in self._own,
+            has_contact=self._store.contact() == boot_id,
+            built=self._release.built,
+        )
+
+    def _wait(self, attempt: Attempt, wait: Wait) -> float:
+        if self._waiting.get(attempt.uid) != wait.message:
+            self._waiting = {attempt.uid: wait.message}
+            logger.debug("attempt %s: %s", attempt.uid, wait.message)
+        return wait.seconds
+
+    def _act(self, executor: Executor, attempt: Attempt, action: Write) -> float:
+        record = Record(
+            number=0,
+            step=action.step,
+            event=action.event,
+            message=action.message,
+            mark=action.mark,
+            state=action.state,
+            kernel=action.kernel,
+        )
+        try:
+            attempt = self._append(attempt, record)
+        except OSError as error:
+            message = f"The journal cannot be written, so nothing more is done: {error.strerror}"
+            logger.error("attempt %s: %s", attempt.uid, message)  # noqa: TRY400  (the errno says it all)
+            return self._wait(attempt, Wait(NOT_WRITTEN_SECONDS, message))
+        if action.deed:
+            try:
+                executor.do(attempt, action.deed)
+            except MachineError as error:
+                self._trouble = str(error)
+                logger.warning("attempt %s: %s", attempt.uid, error)
+        return 0.0
+
+    # Records -------------------------------------------------------------------------------------------------------
+
+    def _append(self, attempt: Attempt, record: Record) -> Attempt:
+        """Raises OSError when it cannot be written."""
+        with self._lock:
+            attempt = self._store.append(attempt, stamped(self._machine, record))
+        self._wrote(attempt)
+        return attempt
+
+    def _wrote(self, attempt: Attempt) -> None:
+        """Every record is one line for journald, as an operator reads it."""
+        self._own.add(attempt.uid)
+        self._waiting.pop(attempt.uid, None)
+        log(attempt)
+        self.on_change()
+
+
+def stamped(machine: Machine, record: Record) -> Record:
+    """The record as one of this moment."""
+    return msgspec.structs.replace(
+        record,
+        at=machine.now(),
+        boot_id=machine.boot_id(),
+        uptime=machine.boottime(),
+        message=journal.clipped(record.message),
+    )
+
+
+def log(attempt: Attempt) -> None:
+    """One record as one line: ``attempt 6f1e… upgrade began: …``."""
+    record = attempt.last
+    level = logging.ERROR if record.event is Event.FAILED else logging.INFO
+    what = record.event if record.state in (None, AttemptState.RUNNING) else record.state
+    said = record.step if record.step == what else f"{record.step} {what}"
+    logger.log(level, "attempt %s: %s: %s", attempt.uid, said, " ".join(record.message.split()))
+
+
+def _repair_required(attempts: Sequence[Attempt]) -> str:
+    """The sentence of the attempt that waits for root, or empty."""
+    broken = next((attempt for attempt in attempts if attempt.state is AttemptState.REPAIR_REQUIRED), None)
+    return f"attempt {broken.uid} needs repair: {broken.last.message}" if broken else ""
