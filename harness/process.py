@@ -104,6 +104,10 @@ class ManagedProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()
 
+    def wait(self) -> int | None:
+        """Until it ends by itself; its exit code."""
+        return None if self._process is None else self._process.wait()
+
     def tail(self) -> str:
         """The end of its log."""
         text = self.log.read_bytes()[-LOG_TAIL_BYTES:] if self.log.exists() else b""

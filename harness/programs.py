@@ -14,6 +14,8 @@ _PACKAGES = {
     "postgres": "postgresql",
     "chromium": "chromium",
     "wrk": "wrk",
+    "debootstrap": "debootstrap",
+    "systemd-nspawn": "systemd-container",
 }
 #: Debian keeps PostgreSQL's own programs off the path, a folder per version.
 _POSTGRESQL = Path("/usr/lib/postgresql")
