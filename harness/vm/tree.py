@@ -1,4 +1,4 @@
-"""The Debian that disposable machines are made of: bootstrapped once, kept outside the checkout, never booted itself."""
+"""The Debian that disposable machines are made of: bootstrapped once, kept outside the checkout, never booted."""
 
 from __future__ import annotations
 
