@@ -31,7 +31,12 @@ class Attempt:
 
     @property
     def state(self) -> AttemptState:
-        return next((record.state for record in reversed(self.records) if record.state), AttemptState.ACCEPTED)
+        return self.cause.state or AttemptState.ACCEPTED
+
+    @property
+    def cause(self) -> Record:
+        """The record that brought it into its state."""
+        return next((record for record in reversed(self.records) if record.state), self.records[0])
 
     @property
     def is_open(self) -> bool:

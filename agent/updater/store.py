@@ -15,6 +15,7 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +33,7 @@ from agent.wire.messages import AttemptState
 MOST_ATTEMPTS = 20
 RESERVE_BYTES = 1_048_576
 _SUFFIX = ".journal"
+_NAME = re.compile(rf"\d+-[0-9a-f-]{{36}}{re.escape(_SUFFIX)}")
 _ASIDE = ".set-aside"
 
 logger = logging.getLogger("agent.updater")
@@ -139,7 +141,11 @@ class JournalStore:
 
     def _paths(self) -> list[Path]:
         """Oldest first."""
-        return sorted(path for path in self._attempts.glob(f"*{_SUFFIX}") if path.name.partition("-")[0].isdecimal())
+        try:
+            found = os.listdir(self._attempts)
+        except FileNotFoundError:
+            return []
+        return [self._attempts / name for name in sorted(found) if _NAME.fullmatch(name)]
 
     def _path(self, uid: str) -> Path | None:
         return next((path for path in self._paths() if _uid(path) == uid), None)

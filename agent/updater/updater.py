@@ -262,4 +262,4 @@ def log(attempt: Attempt) -> None:
 def _repair_required(attempts: Sequence[Attempt]) -> str:
     """The sentence of the attempt that waits for root, or empty."""
     broken = next((attempt for attempt in attempts if attempt.state is AttemptState.REPAIR_REQUIRED), None)
-    return f"attempt {broken.uid} needs repair: {broken.last.message}" if broken else ""
+    return f"attempt {broken.uid} needs repair: {broken.cause.message}" if broken else ""

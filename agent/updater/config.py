@@ -1,0 +1,76 @@
+"""The updater's configuration: one TOML file that belongs to root, and complaints that name key and line."""
+
+from __future__ import annotations
+
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent.complaint import at
+from agent.config import ConfigError, Section, checked, read
+from agent.updater.simulated import Faults, Pace
+from agent.wire.updater import DEFAULT_SOCKET
+
+DEFAULT_PATH = Path("/etc/harmony-fleet/updater.toml")
+#: A unix socket's address has 108 bytes with its end.
+MAX_SOCKET_CHARS = 107
+
+AbsolutePath = Annotated[str, Meta(pattern="^/")]
+UserName = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class Place(Section, frozen=True):
+    """``agent_user`` may ask over the socket, besides root; its group is the socket's."""
+
+    agent_user: UserName = "harmony-fleet"
+    state_dir: AbsolutePath = "/var/lib/harmony-fleet/updater"
+    socket: Annotated[str, Meta(pattern="^/", max_length=MAX_SOCKET_CHARS)] = DEFAULT_SOCKET
+
+
+class MachineChoice(Section, frozen=True):
+    """``kind`` is ``debian`` or, for demos and tests, ``simulated``, which upgrades nothing."""
+
+    kind: Annotated[str, Meta(pattern="^(debian|simulated)$")] = "debian"
+    simulated: Faults | None = None
+    pace: Pace | None = None
+
+
+class Config(Section, frozen=True):
+    updater: Place = Place()
+    machine: MachineChoice = MachineChoice()
+
+    @property
+    def state_dir(self) -> Path:
+        return Path(self.updater.state_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The agent's user and its group, as this device knows them."""
+
+    uid: int
+    gid: int
+
+
+def load(path: Path) -> Config:
+    """Read a file; one that does not exist says nothing else than the defaults.
+
+    Raises:
+        ConfigError: when it is not TOML, or has a wrong or unknown key.
+    """
+    return checked(read(path), str(path), Config) if path.exists() else Config()
+
+
+def peer(config: Config, path: Path) -> Peer:
+    """Who the agent is. Raises ConfigError when this device has no such user."""
+    name = config.updater.agent_user
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        text = read(path) if path.exists() else ""
+        what = f'this device has no user "{name}"; run: fleet-agent setup'
+        raise ConfigError(f"{path}: {at(text, ('updater', 'agent_user'), what)}") from None
+    return Peer(user.pw_uid, user.pw_gid)
