@@ -1,0 +1,5 @@
+"""Debian and its relatives, as the updater sees them."""
+
+from agent.updater.debian.machine import DebianMachine
+
+__all__ = ["DebianMachine"]

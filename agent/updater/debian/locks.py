@@ -1,0 +1,52 @@
+"""Who holds the locks of dpkg and apt."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+#: In the order in which apt takes them.
+LOCKS = (
+    "/var/lib/dpkg/lock-frontend",
+    "/var/lib/dpkg/lock",
+    "/var/lib/apt/lists/lock",
+    "/var/cache/apt/archives/lock",
+)
+#: The kernel's ``struct flock`` on 64 bit: type, whence, start, length, process.
+_FLOCK = "hhqqi"
+
+
+def holder(paths: Iterable[str] = LOCKS) -> str:
+    """``unattended-upgr (process 812)``, or empty when all are free. The kernel is asked, nothing is locked for it.
+
+    Raises:
+        OSError: a lock file is there and can't be opened.
+    """
+    for path in paths:
+        if process := _process(path):
+            return f"{_name(process)} (process {process})"
+    return ""
+
+
+def _process(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return 0
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    finally:
+        os.close(descriptor)
+    # A holder outside our process namespace is number 0 or -1 to us; held it is all the same.
+    return 0 if kind == fcntl.F_UNLCK else process or -1
+
+
+def _name(process: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text(errors="replace").strip()
+    return "somebody"

@@ -1,0 +1,143 @@
+"""The machine under the updater: Debian 12 or newer with systemd (SYS-1, SYS-2, SYS-4)."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.updater.debian import commands, kernels, locks, simulation
+from agent.updater.debian.units import Units
+from agent.updater.machine import FOLDERS, Job, JobStatus, MachineError, Simulation, Volume
+from agent.wording import printable
+
+_DPKG_UPDATES = Path("/var/lib/dpkg/updates")
+_BOOT = Path("/boot")
+_NEEDED = ("/usr/bin/apt-get", "/usr/bin/dpkg", "/usr/bin/systemd-run", "/run/systemd/system")
+#: Name and version as apt's own simulation printed them, before they go back to it.
+_WORD = re.compile(r"[a-z0-9][A-Za-z0-9+.:~_-]*")
+_SIMULATION_SECONDS = 500.0
+_MAX_PROBLEM_CHARS = 1500
+
+
+class DebianMachine:
+    """Implements :class:`agent.updater.machine.Machine`. ``outputs``: a folder of root's for what jobs print."""
+
+    def __init__(self, outputs: Path) -> None:
+        self._units = Units(outputs)
+        self.start = self._units.start
+        self.stop = self._units.stop
+
+    # Clocks
+
+    def boot_id(self) -> str:
+        try:
+            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        except OSError as error:
+            raise MachineError(f"the kernel does not say its boot id: {error.strerror}") from None
+
+    def boottime(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def now(self) -> float:
+        return time.time()
+
+    # What is there
+
+    def can_upgrade(self) -> bool:
+        return all(Path(path).exists() for path in _NEEDED)
+
+    def running_kernel(self) -> str:
+        return os.uname().release
+
+    def expected_kernel(self) -> str | None:
+        names = (package.name for package in self._installed())
+        return kernels.newest(self.running_kernel(), kernels.releases(names), _is_newer)
+
+    def package_problems(self) -> str:
+        """``dpkg --audit`` does not look at a journal that dpkg left behind when it was cut off; we do."""
+        problems = printable(commands.output(commands.AUDIT, codes=(0, 1))).strip()
+        if _left_by_dpkg():
+            problems = f"dpkg was interrupted while it wrote its database\n{problems}".strip()
+        return problems[:_MAX_PROBLEM_CHARS]
+
+    def lock_holder(self) -> str:
+        try:
+            return locks.holder()
+        except OSError as error:
+            raise MachineError(f"{error.filename}: {error.strerror}") from None
+
+    def volumes(self) -> Mapping[str, Volume]:
+        return {folder: _volume(Path(folder)) for folder in FOLDERS}
+
+    def simulation(self) -> Simulation:
+        text = commands.output(commands.SIMULATE, limit_seconds=_SIMULATION_SECONDS)
+        found = simulation.outcome(text)
+        return simulation.simulated(found, _sizes(found), self._installed(), _boot())
+
+    # What runs beside the updater: start and stop are the units' own
+
+    def observe(self, attempt: str, job: Job) -> JobStatus:
+        return self._units.observe(attempt, job)
+
+    # The device
+
+    def reboot(self) -> None:
+        commands.output(commands.REBOOT)
+
+    def _installed(self) -> list[simulation.Installed]:
+        return simulation.installed(commands.output(commands.INSTALLED))
+
+
+def _is_newer(one: str, other: str) -> bool:
+    try:
+        commands.output([*commands.IS_NEWER, one, "gt", other])
+    except MachineError:
+        return False
+    return True
+
+
+def _left_by_dpkg() -> bool:
+    try:
+        return any(name.isdigit() for name in os.listdir(_DPKG_UPDATES))
+    except OSError:
+        return False
+
+
+def _volume(folder: Path) -> Volume:
+    """A device without ``/boot`` has it on its root."""
+    there = folder if folder.exists() else Path("/")
+    try:
+        found = os.statvfs(there)
+        return Volume(str(there.stat().st_dev), found.f_bavail * found.f_frsize)
+    except OSError as error:
+        raise MachineError(f"{there}: {error.strerror}") from None
+
+
+def _sizes(found: simulation.Outcome) -> dict[str, simulation.Sizes]:
+    words = [f"{change.name}={change.new}" for change in found.changes]
+    odd = [f"{change.name}={change.new}" for change in found.changes if not _is_plain(change)]
+    if odd:
+        raise MachineError(f"apt speaks of {odd[0]!r}, which is no name and version of a package")
+    return simulation.candidate_sizes(commands.output([*commands.SHOW, *words])) if words else {}
+
+
+def _is_plain(change: simulation.Change) -> bool:
+    return bool(_WORD.fullmatch(change.name) and _WORD.fullmatch(change.new))
+
+
+def _boot() -> simulation.Boot:
+    """As large as the largest that is there: the next one will not be much larger."""
+    return simulation.Boot(
+        kernel=sum(_largest(kind) for kind in ("vmlinuz-*", "System.map-*", "config-*")),
+        initrd=_largest("initrd.img-*"),
+    )
+
+
+def _largest(pattern: str) -> int:
+    try:
+        return max((path.stat().st_size for path in _BOOT.glob(pattern)), default=0)
+    except OSError:
+        return 0

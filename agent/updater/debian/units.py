@@ -1,0 +1,141 @@
+"""Jobs in transient units of systemd: they outlive the updater, and a restarted updater finds them again (SYS-5)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.updater.debian.commands import ENVIRONMENT, JOBS, output
+from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus
+from agent.wording import printable
+
+_SYSTEMCTL = "/usr/bin/systemctl"
+_SHOWN = ("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic")
+_KILLED = 2  # CLD_KILLED; 3 is the same with a core dump
+_TAIL_BYTES = 16_384
+
+#: What must not be cut off by an ordinary shutdown: systemd asks it to end by a signal that does nothing, and waits.
+#: A power button pressed for half an hour's hang still works.
+_FINISHES = ("KillSignal=SIGCONT", "TimeoutStopSec=30min", "SendSIGHUP=no")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """How much a job had written when it was last seen to have written more; ``at`` on the clock nobody can set."""
+
+    size: int
+    at: float
+
+
+class Units:
+    """``outputs`` is a folder of root's for what the jobs print."""
+
+    def __init__(self, outputs: Path) -> None:
+        self._outputs = outputs
+        self._heard: dict[str, _Heard] = {}
+
+    def start(self, attempt: str, job: Job) -> None:
+        """Start it unless it runs.
+
+        Raises:
+            MachineError: systemd could not start it.
+        """
+        status = self.observe(attempt, job)
+        if status.state is JobState.RUNNING:
+            return
+        unit = _unit(attempt, job)
+        if status.state is JobState.ENDED:
+            self._forget(unit)
+        self._outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._heard.pop(unit, None)
+        output(["/usr/bin/systemd-run", *self._properties(unit, job), "--", *JOBS[job]])
+
+    def observe(self, attempt: str, job: Job) -> JobStatus:
+        """Where it stands.
+
+        Raises:
+            MachineError: systemd could not be asked.
+        """
+        unit = _unit(attempt, job)
+        found = _show(unit)
+        if found["LoadState"] != "loaded" or (found["ActiveState"], found["SubState"]) == ("inactive", "dead"):
+            return JobStatus(JobState.ABSENT)
+        if found["SubState"] == "exited" or found["ActiveState"] == "failed":
+            code = int(found["ExecMainStatus"] or 0)
+            return JobStatus(JobState.ENDED, exit_code=-code if _was_killed(found) else code, tail=self._tail(unit))
+        return JobStatus(JobState.RUNNING, silent_seconds=self._silence(unit, found))
+
+    def stop(self, attempt: str, job: Job) -> None:
+        """End it.
+
+        Raises:
+            MachineError: systemd could not end it.
+        """
+        self._forget(_unit(attempt, job))
+
+    def _forget(self, unit: str) -> None:
+        # Of what failed systemd keeps the result until it is told not to; of what is not there it says so.
+        output([_SYSTEMCTL, "stop", unit], codes=(0, 5))
+        output([_SYSTEMCTL, "reset-failed", unit], codes=(0, 1))
+
+    def _properties(self, unit: str, job: Job) -> list[str]:
+        properties = [
+            f"Description=Harmony Fleet: {job.value} of the packages",
+            "RemainAfterExit=yes",  # how it ended stays readable until the next boot
+            f"StandardOutput=truncate:{self._output(unit)}",
+            f"StandardError=append:{self._output(unit)}",
+            "UMask=0022",
+            *(_FINISHES if job is not Job.UPDATE else ()),
+        ]
+        return [
+            "--quiet",
+            "--no-ask-password",
+            f"--unit={unit}",
+            "--service-type=exec",
+            *(f"--property={each}" for each in properties),
+            *(f"--setenv={name}={value}" for name, value in ENVIRONMENT.items()),
+        ]
+
+    def _output(self, unit: str) -> Path:
+        return self._outputs / f"{unit.removesuffix('.service')}.log"
+
+    def _silence(self, unit: str, found: dict[str, str]) -> float:
+        """A job that was there before this updater is judged by when it started: nobody watched it."""
+        size = self._size(unit)
+        heard = self._heard.get(unit)
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if heard is None or heard.size != size:
+            began = int(found["ExecMainStartTimestampMonotonic"] or 0) / 1e6
+            is_new = heard is None and 0 <= time.monotonic() - began < 1
+            heard = self._heard[unit] = _Heard(size, now - (time.monotonic() - began) if is_new else now)
+        return max(0.0, now - heard.at)
+
+    def _size(self, unit: str) -> int:
+        try:
+            return self._output(unit).stat().st_size
+        except OSError:
+            return 0
+
+    def _tail(self, unit: str) -> str:
+        try:
+            with self._output(unit).open("rb") as file:
+                file.seek(max(0, self._size(unit) - _TAIL_BYTES))
+                text = file.read(_TAIL_BYTES).decode(errors="replace")
+        except OSError:
+            return ""
+        return printable(text.replace("\r", "\n"))[-MAX_TAIL_CHARS:].strip()
+
+
+def _unit(attempt: str, job: Job) -> str:
+    return f"harmony-fleet-apt-{attempt}-{job.value}.service"
+
+
+def _show(unit: str) -> dict[str, str]:
+    text = output([_SYSTEMCTL, "show", f"--property={','.join(_SHOWN)}", unit])
+    found = dict(line.partition("=")[::2] for line in text.splitlines())
+    return {name: found.get(name, "") for name in _SHOWN}
+
+
+def _was_killed(found: dict[str, str]) -> bool:
+    return int(found["ExecMainCode"] or 0) >= _KILLED
