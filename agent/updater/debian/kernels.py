@@ -32,4 +32,8 @@ def newest(running: str, there: Iterable[str], is_newer: IsNewer) -> str | None:
     same = [release for release in there if wanted and flavour(release) == wanted]
     if not same:
         return None
-    return max(same, key=functools.cmp_to_key(lambda one, other: 1 if is_newer(one, other) else -1))
+
+    def order(one: str, other: str) -> int:
+        return 1 if is_newer(one, other) else -1
+
+    return max(same, key=functools.cmp_to_key(order))

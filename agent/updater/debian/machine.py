@@ -8,7 +8,18 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.updater.debian import commands, kernels, locks, simulation
+from agent.updater.debian import commands, kernels, locks
+from agent.updater.debian.simulation import (
+    Boot,
+    Change,
+    Installed,
+    Outcome,
+    Sizes,
+    candidate_sizes,
+    installed,
+    outcome,
+    simulated,
+)
 from agent.updater.debian.units import Units
 from agent.updater.machine import FOLDERS, Job, JobStatus, MachineError, Simulation, Volume
 from agent.wording import printable
@@ -74,8 +85,8 @@ class DebianMachine:
 
     def simulation(self) -> Simulation:
         text = commands.output(commands.SIMULATE, limit_seconds=_SIMULATION_SECONDS)
-        found = simulation.outcome(text)
-        return simulation.simulated(found, _sizes(found), self._installed(), _boot())
+        found = outcome(text)
+        return simulated(found, _sizes(found), self._installed(), _boot())
 
     # What runs beside the updater: start and stop are the units' own
 
@@ -87,8 +98,8 @@ class DebianMachine:
     def reboot(self) -> None:
         commands.output(commands.REBOOT)
 
-    def _installed(self) -> list[simulation.Installed]:
-        return simulation.installed(commands.output(commands.INSTALLED))
+    def _installed(self) -> list[Installed]:
+        return installed(commands.output(commands.INSTALLED))
 
 
 def _is_newer(one: str, other: str) -> bool:
@@ -116,21 +127,21 @@ def _volume(folder: Path) -> Volume:
         raise MachineError(f"{there}: {error.strerror}") from None
 
 
-def _sizes(found: simulation.Outcome) -> dict[str, simulation.Sizes]:
+def _sizes(found: Outcome) -> dict[str, Sizes]:
     words = [f"{change.name}={change.new}" for change in found.changes]
     odd = [f"{change.name}={change.new}" for change in found.changes if not _is_plain(change)]
     if odd:
         raise MachineError(f"apt speaks of {odd[0]!r}, which is no name and version of a package")
-    return simulation.candidate_sizes(commands.output([*commands.SHOW, *words])) if words else {}
+    return candidate_sizes(commands.output([*commands.SHOW, *words])) if words else {}
 
 
-def _is_plain(change: simulation.Change) -> bool:
+def _is_plain(change: Change) -> bool:
     return bool(_WORD.fullmatch(change.name) and _WORD.fullmatch(change.new))
 
 
-def _boot() -> simulation.Boot:
+def _boot() -> Boot:
     """As large as the largest that is there: the next one will not be much larger."""
-    return simulation.Boot(
+    return Boot(
         kernel=sum(_largest(kind) for kind in ("vmlinuz-*", "System.map-*", "config-*")),
         initrd=_largest("initrd.img-*"),
     )
