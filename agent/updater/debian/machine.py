@@ -34,10 +34,10 @@ _MAX_PROBLEM_CHARS = 1500
 
 
 class DebianMachine:
-    """Implements :class:`agent.updater.machine.Machine`. ``outputs``: a folder of root's for what jobs print."""
+    """Implements :class:`agent.updater.machine.Machine`. ``state_dir`` is root's alone."""
 
-    def __init__(self, outputs: Path) -> None:
-        self._units = Units(outputs)
+    def __init__(self, state_dir: Path) -> None:
+        self._units = Units(state_dir / "output")
         self.start = self._units.start
         self.stop = self._units.stop
 

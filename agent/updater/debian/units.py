@@ -14,6 +14,8 @@ _SYSTEMCTL = "/usr/bin/systemctl"
 _SHOWN = ("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic")
 _KILLED = 2  # CLD_KILLED; 3 is the same with a core dump
 _TAIL_BYTES = 16_384
+#: Of each job that was started; older ones are removed.
+_OUTPUTS_KEPT = 40
 
 #: What must not be cut off by an ordinary shutdown: systemd asks it to end by a signal that does nothing, and waits.
 #: A power button pressed for half an hour's hang still works.
@@ -47,7 +49,7 @@ class Units:
         unit = _unit(attempt, job)
         if status.state is JobState.ENDED:
             self._forget(unit)
-        self._outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make_room()
         self._heard.pop(unit, None)
         output(["/usr/bin/systemd-run", *self._properties(unit, job), "--", *JOBS[job]])
 
@@ -73,6 +75,12 @@ class Units:
             MachineError: systemd could not end it.
         """
         self._forget(_unit(attempt, job))
+
+    def _make_room(self) -> None:
+        self._outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        by_age = sorted(self._outputs.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in by_age[_OUTPUTS_KEPT - 1 :]:
+            old.unlink(missing_ok=True)
 
     def _forget(self, unit: str) -> None:
         # Of what failed systemd keeps the result until it is told not to; of what is not there it says so.
