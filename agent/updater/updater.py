@@ -129,7 +129,7 @@ class Updater:
             return Refusal(reason="repair-required", message=sentence)
         if busy := next((attempt for attempt in attempts if attempt.is_open), None):
             return Refusal(
-                reason="busy", message=f"attempt {busy.uid} is in its step {busy.last.step}; try again later"
+                reason="busy", message=f"attempt {busy.uid} is open (step {busy.last.step}); try again later"
             )
         if request.remaining_seconds <= 0:
             return Refusal(reason="expired", message="no seconds are left in which the attempt may begin")

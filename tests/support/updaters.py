@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from agent.updater.attempt import Attempt
 from agent.updater.executor import SystemUpgrade
@@ -14,7 +15,8 @@ from agent.updater.simulated import Faults, SimulatedMachine
 from agent.updater.store import JournalStore
 from agent.updater.updater import Release, Updater
 from agent.wire.messages import AttemptState
-from agent.wire.updater import SYSTEM_UPGRADE_V1, AnyReply, Begin, GetStatus, NoteContact, UpdaterStatus
+from agent.wire.updater import AnyReply, Begin, GetStatus, NoteContact, UpdaterStatus
+from tests.support.crashes import Fuse, FusedMachine, FusedStore
 from tests.support.devices import ManualClock
 
 UID = str(uuid.UUID(int=0xA11))
@@ -26,7 +28,7 @@ BUILT = 1_790_000_000.0
 class UpdatingDevice:
     """``agent`` is whether an agent does its part: gives new seconds when asked, notes contact after each boot.
 
-    ``stride``: the least seconds between two looks of the worker, for what takes days.
+    ``stride``: the least seconds between two looks of the worker, for what takes days. ``fuse``: kills it.
     """
 
     folder: Path
@@ -35,17 +37,19 @@ class UpdatingDevice:
     kernel: str = "6.1.0-1-amd64"
     remaining_seconds: int = 600
     stride: float = 0.0
+    fuse: Fuse | None = None
 
     def __post_init__(self) -> None:
         self.clock = ManualClock()
         self.machine = SimulatedMachine(self.clock, faults=self.faults, kernel=self.kernel)
         self.start()
 
-    def start(self, machine: Machine | None = None, store: JournalStore | None = None) -> None:
+    def start(self) -> None:
         """A new process of the updater, as after a kill or a boot."""
-        self.store = store or JournalStore(self.folder, sync=False)
+        fuse = self.fuse
+        self.store = FusedStore(self.folder, fuse) if fuse else JournalStore(self.folder, sync=False)
         self.store.open()
-        machine = machine or self.machine
+        machine: Machine = cast("Machine", FusedMachine(self.machine, fuse)) if fuse else self.machine
         self.updater = Updater(machine, self.store, [SystemUpgrade(machine)], Release(built=BUILT))
         self.boots = self.machine.boots
 
@@ -57,7 +61,7 @@ class UpdatingDevice:
     def begin(self, uid: str = UID, seconds: int | None = None) -> AnyReply:
         """What an agent sends with an attempt."""
         seconds = self.remaining_seconds if seconds is None else seconds
-        return self.updater.answer(Begin(attempt=uid, executor=SYSTEM_UPGRADE_V1, remaining_seconds=seconds))
+        return self.updater.answer(Begin(attempt=uid, executor="systemUpgradeV1", remaining_seconds=seconds))
 
     def attempt(self, uid: str = UID) -> Attempt:
         """As the journal on disk has it."""
