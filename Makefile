@@ -1,12 +1,12 @@
 # What developers and CI run. Each target sets up what it needs on Debian 12 or newer; nothing has to be prepared.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check mutants bench lock fmt clean
+.PHONY: help demo test check mutants test-vm agent-release bench lock fmt clean
 
 PYTHON := .venv/bin/python
 READY := .venv/.installed
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
 demo: $(READY) ## A fleet of five with a rollout that you can watch; DEMO_ARGS=--exit ends when it has converged
 	@tools/system-packages demo
@@ -22,6 +22,14 @@ check: $(READY) ## Style, types, imports, migrations, deployment settings, docum
 mutants: $(READY) ## Break the code on purpose and show which test notices; MUTANTS_ARGS=ID runs one
 	@tools/system-packages test
 	@$(PYTHON) -m tests.mutants $(MUTANTS_ARGS)
+
+test-vm: $(READY) ## Agent and updater on disposable Debian machines with systemd; TEST_ARGS go to pytest
+	@tools/system-packages vm
+	@tools/test-vm $(TEST_ARGS)
+
+agent-release: $(READY) ## The archive that devices install, in dist/; RELEASE_ARGS=--version=1.2.3 names it otherwise
+	@tools/system-packages release
+	@$(PYTHON) tools/release/build.py $(RELEASE_ARGS)
 
 bench: $(READY) ## Speed and memory, each as a ratio against a floor measured in the same run
 	@tools/system-packages test bench

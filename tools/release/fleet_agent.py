@@ -1,0 +1,7 @@
+"""What a release's ``fleet-agent`` runs."""
+
+import sys
+
+from agent.cli import main
+
+sys.exit(main())
