@@ -22,6 +22,9 @@ from fleet.core.models import Event
 from rollouts import selectors
 from rollouts.admin import live, looks
 from rollouts.models import DELETING, Phase
+from tasks.admin import looks as task_looks
+from tasks.models import LIVE_PHASES, TaskRun
+from upgrades.selectors import repair_required
 
 WAITING_SHOWN, EVENTS_SHOWN, HOURS = 8, 7, 24
 #: A drop is told when this share of the devices that used to report is silent, and at least this many (E5).
@@ -41,6 +44,10 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context |= _devices()
     if may("rollouts.view_deployment"):
         context |= _deployments()
+    if may("tasks.view_taskrun"):
+        context |= _task_runs()
+    if may("upgrades.view_attempt"):
+        context["repairs"], context["repair_total"] = _repairs()
     if may("core.view_event"):
         context |= _events()
     return context
@@ -149,6 +156,35 @@ def _deployments() -> dict[str, Any]:
             for each in waiting[:WAITING_SHOWN]
         ],
     }
+
+
+# Task runs -----------------------------------------------------------------------------------------------------------
+
+
+def _task_runs() -> dict[str, Any]:
+    live_runs = TaskRun.objects.filter(phase__in=LIVE_PHASES)
+    return {
+        "task_run_total": live_runs.count(),
+        "task_runs": [
+            {
+                "run": run,
+                "phase": task_looks.phase(run.phase),
+                "progress": task_looks.progress(run),
+                "link": reverse("admin:tasks_taskrun_change", args=[run.pk]),
+            }
+            for run in live_runs[:WAITING_SHOWN]
+        ],
+    }
+
+
+def _repairs() -> tuple[list[dict[str, Any]], int]:
+    """Devices that refuse every upgrade until root repairs them (SYS-6)."""
+    found = repair_required()
+    rows = [
+        {"attempt": each, "link": reverse("admin:upgrades_attempt_change", args=[each.pk])}
+        for each in found[:WAITING_SHOWN]
+    ]
+    return rows, found.count()
 
 
 # Events --------------------------------------------------------------------------------------------------------------

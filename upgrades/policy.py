@@ -1,6 +1,16 @@
-"""Which word of a device about an attempt counts, whatever order they come in. Pure."""
+"""Which word of a device about an attempt counts, whatever order they come in, and how a journal is told. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+#: The steps of a system upgrade in their order, as journals name them (SYS-1).
+SEQUENCE = ("accepted", "preflight", "update", "simulate", "upgrade", "audit", "reboot", "verify")
+#: How a step of a journal went. ``broken off``: another step came and this one never said how it ended.
+DONE, UNDER_WAY, STEP_FAILED, BROKEN_OFF = "done", "under way", "failed", "broken off"
 
 #: An attempt only goes up in rank. Of the same rank the first word stays, so an end is never taken back; only
 #: ``repair-required`` has something above it: what root's repair came to (SYS-6).
@@ -30,3 +40,64 @@ def has_begun(state: str) -> bool:
 def has_ended(state: str) -> bool:
     """Whether the device is free again; ``repair-required`` is no end."""
     return RANKS[state] == ENDED
+
+
+class Line(Protocol):
+    """What is needed of a journal's entry here."""
+
+    step: str
+    event: str
+    at: datetime | None
+    boot_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A line; ``booted`` says that the device had been started anew since the line before it."""
+
+    line: Line
+    booted: bool
+
+
+@dataclass(slots=True)
+class Passage:
+    """One step of a journal: its lines, when it began and how it went."""
+
+    step: str
+    told: list[Told] = field(default_factory=list)
+    outcome: str = UNDER_WAY
+
+    @property
+    def began_at(self) -> datetime | None:
+        """By the device's clock."""
+        return self.told[0].line.at
+
+    @property
+    def lasted(self) -> timedelta | None:
+        """From its first to its last line; None when the device's clock went back, or was not known."""
+        first, last = self.told[0].line.at, self.told[-1].line.at
+        return last - first if first and last and last >= first else None
+
+    def leave(self) -> None:
+        """Nothing more comes of this step: one that began and never said how it ended was broken off."""
+        if self.outcome == UNDER_WAY:
+            self.outcome = BROKEN_OFF if any(each.line.event == "began" for each in self.told) else DONE
+
+
+def passages(journal: Iterable[Line], *, is_over: bool) -> list[Passage]:
+    """A journal in the order of its numbers as a list of steps. ``is_over``: nothing more will come of it."""
+    found: list[Passage] = []
+    boot = ""
+    for line in journal:
+        if not found or found[-1].step != line.step:
+            if found:
+                found[-1].leave()
+            found.append(Passage(line.step))
+        passage = found[-1]
+        passage.told.append(Told(line, bool(boot and line.boot_id and line.boot_id != boot)))
+        passage.outcome = {"ended": DONE, "failed": STEP_FAILED, "began": UNDER_WAY}.get(line.event, passage.outcome)
+        boot = line.boot_id or boot
+    if found and is_over:
+        found[-1].leave()
+    return found

@@ -31,6 +31,12 @@ def open_attempts(device_ids: Collection[int]) -> QuerySet[Attempt]:
     return Attempt.objects.filter(device_id__in=device_ids, state__in=OPEN)
 
 
+def repair_required() -> QuerySet[Attempt]:
+    """Attempts whose devices refuse every other one until root has repaired them (SYS-6), newest first."""
+    found: QuerySet[Attempt] = Attempt.objects.filter(state=State.REPAIR_REQUIRED, device__isnull=False)
+    return found
+
+
 def journal_tails(attempt_ids: Collection[int]) -> dict[int, list[JournalEntry]]:
     """The last few entries of each attempt's journal, oldest first: one query."""
     newest = Window(RowNumber(), partition_by=F("attempt_id"), order_by=F("number").desc())

@@ -6,9 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AllValuesCheckboxFilter, CheckboxFilter
@@ -16,7 +14,8 @@ from unfold.decorators import display
 from unfold.enums import ActionVariant
 
 from fleet.core.adminkit import show
-from fleet.core.adminkit.pages import Operation, ServiceAdmin
+from fleet.core.adminkit.live import LiveViews
+from fleet.core.adminkit.pages import Operation
 from fleet.core.adminkit.records import records_of
 from fleet.core.labels import explain
 from rollouts import selectors, services
@@ -125,9 +124,10 @@ class PhaseFilter(CheckboxFilter):
 
 
 @admin.register(Deployment)
-class DeploymentAdmin(EditorViews, LogViews, ServiceAdmin):
+class DeploymentAdmin(EditorViews, LogViews, LiveViews):
     operations = OPERATIONS
     detail_template = "fleet/rollout.html"
+    live_template = "fleet/rollout_live.html"
     list_display = ("deployment", "phase_badge", "progress", "sentence", "generation", "since")
     list_display_links = ("deployment",)
     list_filter = (PhaseFilter, ("namespace", AllValuesCheckboxFilter))
@@ -151,10 +151,6 @@ class DeploymentAdmin(EditorViews, LogViews, ServiceAdmin):
         if slash:
             return queryset.filter(Q(namespace=namespace) & Q(name__startswith=name)), False
         return super().get_search_results(request, queryset, search_term)
-
-    def get_urls(self) -> list[URLPattern]:
-        name = self.view_name("live")
-        return [path("<path:object_id>/live/", self.admin_site.admin_view(self.live), name=name), *super().get_urls()]
 
     @display(description="Deployment", ordering="name")
     def deployment(self, deployment: Deployment) -> SafeString:
@@ -205,22 +201,16 @@ class DeploymentAdmin(EditorViews, LogViews, ServiceAdmin):
         return request.user.has_perm(READ) and obj.released > 0 and obj.phase != DELETING
 
     def detail_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        changing = self._changing(request, obj)
-        spec = spec_of(changing["revision"])
+        shown = super().detail_context(request, obj)
+        spec = spec_of(shown["revision"])
         return {
-            **changing,
+            **shown,
             "spec": spec,
             "selector": explain(spec.targetSelector),
-            "manifest": manifest.text(obj, changing["revision"]),
-            "live_url": self.link("live", obj.pk),
+            "manifest": manifest.text(obj, shown["revision"]),
         }
 
-    def live(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The changing parts alone."""
-        obj = self.found(request, object_id)
-        return TemplateResponse(request, "fleet/rollout_live.html", self._changing(request, obj))
-
-    def _changing(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+    def changing(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         may_retarget = request.user.has_perm("rollouts.retarget_deployment") and obj.phase != DELETING
         return {
             **live.context(request, obj),

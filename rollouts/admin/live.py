@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpRequest
 
 from devices.admin import looks as device_looks
 from devices.models import Connectivity
 from fleet.core.adminkit import show
+from fleet.core.adminkit.steps import Step, skipped, step
+from fleet.core.adminkit.tables import Tabs, paged
 from fleet.targeting.models import TargetState
 from fleet.targeting.selectors import counts
 from rollouts import selectors
 from rollouts.admin import looks
-from rollouts.models import DELETING, Deployment, Phase, PhaseChange, Revision, Target
+from rollouts.models import DELETING, Deployment, Phase, PhaseChange, Revision
 
-PER_PAGE = 50
 CANARIES_SHOWN = 50
 REVISIONS_SHOWN = 10
 STEPS = (Phase.PENDING, Phase.CANARY, Phase.RELEASING, Phase.CONVERGED)
 UNREACHABLE = Q(device__heartbeat__connectivity__in=(Connectivity.OFFLINE, Connectivity.NEVER))
 #: The tabs above the targets: what they are called and which rows they keep.
-TABS: dict[str, tuple[str, Q]] = {
+TABS: Tabs = {
     "": ("All", Q()),
     "held": ("Held", Q(state=TargetState.HELD)),
     "released": ("Released", Q(state=TargetState.RELEASED)),
@@ -33,17 +31,8 @@ TABS: dict[str, tuple[str, Q]] = {
     "failed": ("Failed", Q(state=TargetState.FAILED)),
     "offline": ("Offline", UNREACHABLE),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One dot of the phase timeline; ``look`` is done, now, failed, skipped or ahead."""
-
-    name: str
-    look: str
-    icon: str
-    at: datetime | None
-    note: str = ""
+#: How a revision's last step ended, by its phase.
+ENDS = {Phase.CONVERGED: "done", Phase.FAILED: "failed", Phase.CANCELLED: "ended", Phase.SUPERSEDED: "ended"}
 
 
 def context(request: HttpRequest, deployment: Deployment) -> dict[str, Any]:
@@ -94,9 +83,11 @@ def steps(revision: Revision, history: list[PhaseChange], has_canaries: bool) ->
     stopped = revision.phase in (Phase.FAILED, Phase.CANCELLED, Phase.SUPERSEDED)
     current = _last_step(history) if stopped else revision.phase
     position = STEPS.index(current)
-    skipped = not has_canaries and revision.frozen_at is not None
     return [
-        _step(name, index - position, reached.get(name), revision, skipped=skipped) for index, name in enumerate(STEPS)
+        skipped(name, "no canary in the set")
+        if name == Phase.CANARY and not has_canaries and revision.frozen_at is not None
+        else _step(name, index - position, reached.get(name), revision)
+        for index, name in enumerate(STEPS)
     ]
 
 
@@ -104,52 +95,18 @@ def _last_step(history: list[PhaseChange]) -> str:
     return next((change.source for change in reversed(history) if change.source in STEPS), Phase.PENDING)
 
 
-def _step(name: str, offset: int, change: PhaseChange | None, revision: Revision, *, skipped: bool) -> Step:
+def _step(name: str, offset: int, change: PhaseChange | None, revision: Revision) -> Step:
     at = revision.created_at if name == Phase.PENDING else change.at if change else None
-    if name == Phase.CANARY and skipped:
-        return Step(name, "skipped", "remove", None, "no canary in the set")
-    if offset > 0:
-        return Step(name, "ahead", "more_horiz", None)
-    if offset < 0 or (name == Phase.CONVERGED and revision.phase == Phase.CONVERGED):
-        return Step(name, "done", "check", at)
-    if revision.phase == Phase.FAILED:
-        return Step(name, "now failed", "close", at, "failed")
-    if revision.phase in (Phase.CANCELLED, Phase.SUPERSEDED):
-        return Step(name, "now ended", "block", at, revision.phase.lower())
-    return Step(name, "now", "sync", at)
+    end = ENDS.get(Phase(revision.phase), "")
+    return step(name, offset, at, end=end, note="" if end in ("", "done") else revision.phase.lower())
 
 
 def _targets(request: HttpRequest, revision: Revision) -> dict[str, Any]:
     """The page of the other targets that the query string asks for."""
-    tab, search = request.GET.get("state", ""), request.GET.get("find", "").strip()
-    label, wanted = TABS.get(tab, TABS[""])
-    if search:
-        wanted &= Q(device_name__icontains=search)
-    rows = _Counted(selectors.targets_of(revision), revision.targets.all(), wanted & Q(canary=False))
-    pages: Paginator[Any] = Paginator(cast("Any", rows), PER_PAGE)
-    page = pages.get_page(request.GET.get("page"))
-    return {
-        "tabs": [{"name": name, "label": text, "current": text == label} for name, (text, _) in TABS.items()],
-        "tab": tab if tab in TABS else "",
-        "find": search,
-        "page": page,
-        "targets": _rows(page.object_list),
-    }
-
-
-class _Counted:
-    """Rows with everything that is shown, counted without the joins that only showing needs."""
-
-    ordered = True
-
-    def __init__(self, rows: QuerySet[Target], plain: QuerySet[Target], wanted: Q) -> None:
-        self._rows, self._plain, self._wanted = rows, plain, wanted
-
-    def count(self) -> int:
-        return self._plain.order_by().filter(self._wanted).count()
-
-    def __getitem__(self, cut: slice) -> QuerySet[Target]:
-        return self._rows.filter(self._wanted)[cut]
+    found = paged(
+        request, selectors.targets_of(revision).filter(canary=False), revision.targets.filter(canary=False), TABS
+    )
+    return {**found, "targets": _rows(found["page"].object_list)}
 
 
 def _rows(targets: Any) -> list[dict[str, Any]]:

@@ -1,47 +1,48 @@
-"""Task runs: the list, a page per run with its targets and their journals, and what an operator may do with one."""
+"""Task runs: the list, a page per run with its targets, and what an operator may do with one."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib import admin
-from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AllValuesCheckboxFilter, ChoicesCheckboxFilter
 from unfold.decorators import display
 
 from devices.selectors import match
+from fleet.core import clock
 from fleet.core.adminkit import show
-from fleet.core.adminkit.pages import Operation, ServiceAdmin
+from fleet.core.adminkit.editor import EditorViews
+from fleet.core.adminkit.live import LiveViews
+from fleet.core.adminkit.pages import Operation
 from fleet.core.adminkit.previews import Preview, add_previewer
 from fleet.core.adminkit.records import records_of
-from fleet.core.adminkit.show import Look
 from fleet.core.door import Admitted
 from fleet.core.labels import explain
 from tasks import selectors, services
-from tasks.models import LIVE_PHASES, Phase, TaskRun
-from upgrades.models import JournalEntry
+from tasks.admin import live, looks
+from tasks.models import LIVE_PHASES, TaskRun
+from upgrades.admin import origins
 
-PER_PAGE = 50
-PHASES: dict[str, Look] = {
-    Phase.PENDING: Look("warn", "hourglass_top"),
-    Phase.CANARY: Look("info", "star"),
-    Phase.RUNNING: Look("info", "send"),
-    Phase.COMPLETED: Look("good", "check_circle"),
-    Phase.FAILED: Look("bad", "error"),
-    Phase.CANCELLED: Look("mute", "cancel"),
-}
-TARGETS: dict[str, Look] = {
-    "Held": Look("mute", "front_hand"),
-    "Released": Look("info", "send"),
-    "Running": Look("info", "sync"),
-    "Completed": Look("good", "check_circle"),
-    "Completed (late)": Look("warn", "check_circle"),
-    "Failed": Look("bad", "error"),
-    "NotStarted": Look("mute", "cancel"),
-}
+EXAMPLE = """\
+apiVersion: fleet.nationtech.io/v1alpha1
+kind: TaskRun
+metadata:
+  name: upgrade-lab
+spec:
+  allowedGroups: [lab]
+  targetSelector:
+    matchLabels:
+      role: analyzer
+  # After these seconds nothing new begins; what has begun is never interrupted.
+  deadlineSeconds: 21600
+  systemUpgradeV1: {}
+"""
 
 
 def _end(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
@@ -55,7 +56,11 @@ def _delete(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
 
 
 def _recreate(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
-    return f"{services.taskrun_recreate(run=run, actor=user)} was made for the devices that failed in {run}."
+    made = services.taskrun_recreate(run=run, actor=user)
+    address = reverse("admin:tasks_taskrun_change", args=[made.pk])
+    return format_html(
+        '<a class="hf-link" href="{}">{}</a> was made for the devices that failed in {}.', address, made, run
+    )
 
 
 OPERATIONS = (
@@ -97,17 +102,36 @@ OPERATIONS = (
 
 
 @admin.register(TaskRun)
-class TaskRunAdmin(ServiceAdmin):
+class TaskRunAdmin(EditorViews, LiveViews):
     operations = OPERATIONS
     detail_template = "fleet/taskrun.html"
+    live_template = "fleet/taskrun_live.html"
+    example = EXAMPLE
     list_display = ("run", "phase_badge", "progress", "sentence", "deadline", "created")
     list_display_links = ("run",)
-    list_filter = (("phase", ChoicesCheckboxFilter), ("namespace", AllValuesCheckboxFilter))
+    list_filter = (
+        ("phase", ChoicesCheckboxFilter),
+        ("namespace", AllValuesCheckboxFilter),
+        ("executor", AllValuesCheckboxFilter),
+    )
     list_filter_submit = True
     search_fields = ("namespace", "name", "targets__device_name")
     search_help_text = "Search by name, namespace or device"
     empty_title = "No task was run yet"
-    empty_text = "A task run upgrades the operating system of a set of devices once. Apply a manifest of kind TaskRun."
+    empty_text = (
+        "A task run upgrades the operating system of a set of devices once, canaries first. "
+        "Write its manifest here, or run"
+    )
+    empty_template = "fleet/no_taskruns.html"
+    add_label = "New task run"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[TaskRun], search_term: str
+    ) -> tuple[QuerySet[TaskRun], bool]:
+        namespace, slash, name = search_term.partition("/")
+        if slash:
+            return queryset.filter(namespace=namespace, name__startswith=name), False
+        return super().get_search_results(request, queryset, search_term)
 
     @display(description="Task run", ordering="name")
     def run(self, run: TaskRun) -> SafeString:
@@ -116,14 +140,11 @@ class TaskRunAdmin(ServiceAdmin):
 
     @display(description="Phase")
     def phase_badge(self, run: TaskRun) -> SafeString:
-        return show.badge(run.phase, PHASES[run.phase])
+        return looks.phase(run.phase)
 
     @display(description="Progress")
     def progress(self, run: TaskRun) -> SafeString:
-        words = f"{run.completed} of {run.matched} completed" + (f", {run.failed} failed" if run.failed else "")
-        return format_html(
-            '<span class="hf-bar-cell">{}<span class="hf-small hf-mute">{}</span></span>', progress_bar(run), words
-        )
+        return looks.progress(run)
 
     @display(description="Waits for, or how it ended")
     def sentence(self, run: TaskRun) -> SafeString:
@@ -131,52 +152,36 @@ class TaskRunAdmin(ServiceAdmin):
 
     @display(description="Deadline", ordering="deadline_at")
     def deadline(self, run: TaskRun) -> SafeString:
-        return format_html('<span class="hf-nowrap">{}</span>', show.moment(run.deadline_at))
+        passed = clock.now() >= run.deadline_at
+        return format_html(
+            '<span class="hf-nowrap{}">{}{}</span>',
+            "" if run.phase in LIVE_PHASES and not passed else " hf-mute",
+            "passed " if passed else "",
+            show.moment(run.deadline_at),
+        )
 
     @display(description="Created", ordering="created_at")
     def created(self, run: TaskRun) -> SafeString:
-        return format_html('<span class="hf-nowrap">{}</span>', show.moment(run.created_at))
+        return format_html(
+            '<span class="hf-nowrap">{}</span><br><span class="hf-small hf-mute">{}</span>',
+            show.moment(run.created_at),
+            run.created_by,
+        )
 
     def detail_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         spec = selectors.spec_of(obj)
-        find = request.GET.get("find", "").replace("\x00", "")
-        page = Paginator(selectors.targets_of(obj).filter(device_name__contains=find), PER_PAGE).get_page(
-            request.GET.get("page")
-        )
-        return {
-            "run": obj,
-            "phase": show.badge(obj.phase, PHASES[obj.phase]),
-            "bar": progress_bar(obj),
-            "selector": explain(spec.targetSelector),
-            "groups": spec.allowedGroups,
-            "page": page,
-            "find": find,
-            "rows": [{**row, "badge": show.badge(row["state"], TARGETS[row["state"]])} for row in _rows(page)],
-            "history": obj.history.all(),
-            **records_of(request, "TaskRun", str(obj)),
-        }
+        shown = {"selector": explain(spec.targetSelector), "groups": spec.allowedGroups}
+        return {**super().detail_context(request, obj), **shown}
+
+    def changing(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        return {**live.context(request, obj), **records_of(request, "TaskRun", str(obj))}
 
 
-def _rows(page: Any) -> list[dict[str, Any]]:
-    """Targets with their whole journals: one query for all of the page."""
-    targets = list(page)
-    journals: dict[int, list[JournalEntry]] = {}
-    attempts = [target.attempt_id for target in targets if target.attempt_id]
-    for entry in JournalEntry.objects.filter(attempt__in=attempts).order_by("attempt_id", "number"):
-        journals.setdefault(entry.attempt_id, []).append(entry)
-    return [selectors.target_row(target, journals.get(target.attempt_id or 0, [])) for target in targets]
-
-
-def progress_bar(run: TaskRun) -> SafeString:
-    """A stacked bar of a run's counts."""
-    busy = max(0, run.matched - run.completed - run.failed - run.not_started)
-    parts = [
-        (run.completed, "good", "completed"),
-        (run.failed, "bad", "failed"),
-        (busy, "info", "not decided yet"),
-        (run.not_started, "mute", "not started"),
-    ]
-    return show.bar(parts, total=run.matched)
+@origins.add_origin
+def _runs_of(attempt_ids: Collection[int]) -> dict[int, str]:
+    """An attempt leads to its run."""
+    runs = selectors.runs_of_attempts(attempt_ids)
+    return {attempt: reverse("admin:tasks_taskrun_change", args=[run]) for attempt, run in runs.items()}
 
 
 def _preview(admitted: Admitted, user: Any) -> Preview:

@@ -1,8 +1,10 @@
 """Every read of task runs that is more than a get."""
 
 from tasks.selectors.lists import (
+    counts_by_state,
     counts_of,
     run_status,
+    runs_of_attempts,
     runs_to_evaluate,
     shown_state,
     target_row,
@@ -14,11 +16,13 @@ from tasks.selectors.standing import blockers, counted, evidence, free, lacking_
 __all__ = [
     "blockers",
     "counted",
+    "counts_by_state",
     "counts_of",
     "evidence",
     "free",
     "lacking_capability",
     "run_status",
+    "runs_of_attempts",
     "runs_to_evaluate",
     "shown_state",
     "spec_of",

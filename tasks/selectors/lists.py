@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, When
 
 from fleet.core import clock
 from fleet.targeting import wording
@@ -49,12 +50,37 @@ def _doing(target: TaskTarget) -> str:
 
 def shown_state(target: TaskTarget) -> str:
     """A target's state in words (TSK-4): ``Completed (late)`` after the run's deadline, ``NotStarted`` for good."""
-    if target.state == TargetState.CONVERGED:
-        ended = target.attempt.ended_at if target.attempt else None
-        return "Completed (late)" if ended and ended > target.run.deadline_at else "Completed"
-    if target.state == TargetState.RELEASED:
-        return "Running" if target.attempt and target.attempt.state in BEGUN else "Released"
-    return {TargetState.HELD: "Held", TargetState.FAILED: "Failed"}.get(TargetState(target.state), "NotStarted")
+    ended = target.attempt.ended_at if target.attempt else None
+    has_begun = target.attempt is not None and target.attempt.state in BEGUN
+    return _shown(target.state, is_late=bool(ended and ended > target.run.deadline_at), has_begun=has_begun)
+
+
+def _shown(state: str, *, is_late: bool, has_begun: bool) -> str:
+    if state == TargetState.CONVERGED:
+        return "Completed (late)" if is_late else "Completed"
+    if state == TargetState.RELEASED:
+        return "Running" if has_begun else "Released"
+    return {TargetState.HELD: "Held", TargetState.FAILED: "Failed"}.get(TargetState(state), "NotStarted")
+
+
+def counts_by_state(run: TaskRun) -> dict[bool, dict[str, int]]:
+    """How many targets are in which :func:`shown_state`, canaries (True) apart from the rest: one query."""
+    late = Case(When(attempt__ended_at__gt=run.deadline_at, then=True), default=False)
+    rows = (
+        run.targets.order_by()
+        .values_list("canary", "state", late, Case(When(attempt__state__in=BEGUN, then=True), default=False))
+        .annotate(number=Count("pk"))
+    )
+    found: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for canary, state, is_late, has_begun, number in rows:
+        word = _shown(state, is_late=is_late, has_begun=has_begun)
+        found[canary][word] = found[canary].get(word, 0) + number
+    return found
+
+
+def runs_of_attempts(attempt_ids: Collection[int]) -> dict[int, int]:
+    """The run behind each of these attempts, by ids: one query."""
+    return dict(TaskTarget.objects.filter(attempt__in=attempt_ids).values_list("attempt_id", "run_id"))
 
 
 def target_row(target: TaskTarget, journal: list[Any]) -> dict[str, Any]:

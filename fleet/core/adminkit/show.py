@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -110,6 +110,16 @@ def _span(seconds: int) -> str:
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
         if seconds >= size:
             return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def took(amount: timedelta) -> str:
+    """How long something took, in at most two units: ``3 min 20 s``."""
+    seconds = int(amount.total_seconds())
+    for size, unit, below, smaller in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "min"), (MINUTE, "min", 1, "s")):
+        if seconds >= size:
+            rest = seconds % size // below
+            return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
     return f"{seconds} s"
 
 

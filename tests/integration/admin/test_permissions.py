@@ -116,6 +116,8 @@ def test_nobody_sees_anything_without_signing_in(client: Client, view: str) -> N
         "devices_enrolmenttoken_add",
         "devices_devicegroup_add",
         "rollouts_deployment_add",
+        "tasks_taskrun_add",
+        "upgrades_attempt_add",
         "vault_secret_add",
     ],
 )

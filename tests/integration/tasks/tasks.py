@@ -75,7 +75,14 @@ class Tasks(World):
         return Attempt.objects.filter(device=device).order_by("-pk")[:1].get()
 
     def reports_attempt(
-        self, device: Device, state: AttemptState, *, message: str = "", sequence: int | None = None, uid: str = ""
+        self,
+        device: Device,
+        state: AttemptState,
+        *,
+        message: str = "",
+        step: str = "full-upgrade",
+        sequence: int | None = None,
+        uid: str = "",
     ) -> None:
         """The device says where its newest attempt stands; each word has a journal entry of its own number."""
         self._numbers[device.pk] += 1
@@ -83,9 +90,9 @@ class Tasks(World):
         said = AttemptReport(
             attempt=uid or str(self.attempt(device).uid),
             state=state,
-            step="full-upgrade",
+            step=step,
             message=message,
-            entries=[JournalEntry(number=number, step="full-upgrade", event="began", at=1.0, message=state.value)],
+            entries=[JournalEntry(number=number, step=step, event="began", at=1.0, message=state.value)],
         )
         self.raw_attempts(device, canonical.encode([said]), number)
 

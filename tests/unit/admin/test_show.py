@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fleet.core import clock
-from fleet.core.adminkit import charts, show
-from rollouts.admin import manifest
+from fleet.core.adminkit import charts, manifests, show
 
 NOW = datetime(2026, 12, 1, 14, 0, tzinfo=UTC)
 
@@ -106,20 +105,20 @@ spec:
     ],
 )
 def test_a_fault_is_found_in_the_text(path: str, line: int) -> None:
-    assert manifest.line_of(YAML, path) == line
+    assert manifests.line_of(YAML, path) == line
 
 
 def test_a_fault_of_the_second_document_is_found_there() -> None:
-    assert manifest.line_of(f"a: 1\n---\n{YAML}", "spec.targetSelector", 1) == 5
+    assert manifests.line_of(f"a: 1\n---\n{YAML}", "spec.targetSelector", 1) == 5
 
 
 @pytest.mark.parametrize("text", ["}{", "[" * 5000, "x" * 100_000])
 def test_text_that_cannot_be_read_has_no_lines(text: str) -> None:
-    assert manifest.line_of(text, "spec") is None
+    assert manifests.line_of(text, "spec") is None
 
 
 def test_the_difference_of_two_manifests_is_told_by_lines() -> None:
-    lines = manifest.difference("a: 1\nb: 2\n", "a: 1\nb: 3\n")
+    lines = manifests.difference("a: 1\nb: 2\n", "a: 1\nb: 3\n")
     assert ("remove", "-b: 2") in lines
     assert ("add", "+b: 3") in lines
-    assert manifest.difference("a: 1", "a: 1") == []
+    assert manifests.difference("a: 1", "a: 1") == []

@@ -1,0 +1,66 @@
+"""How attempts and their journals appear."""
+
+from __future__ import annotations
+
+from django.utils.safestring import SafeString
+
+from fleet.core.adminkit import show, steps
+from fleet.core.adminkit.show import Look
+from fleet.core.adminkit.steps import Step
+from upgrades import policy
+from upgrades.models import Attempt, State
+
+STATES: dict[str, Look] = {
+    State.OFFERED: Look("info", "send"),
+    State.WITHDRAWN: Look("mute", "undo"),
+    State.ACCEPTED: Look("info", "sync"),
+    State.RUNNING: Look("info", "sync"),
+    State.REPAIR_REQUIRED: Look("bad", "build"),
+    State.COMPLETED: Look("good", "check_circle"),
+    State.FAILED: Look("bad", "error"),
+    State.REFUSED: Look("bad", "front_hand"),
+}
+OUTCOMES: dict[str, Look] = {
+    policy.DONE: Look("good", "check"),
+    policy.UNDER_WAY: Look("info", "sync"),
+    policy.STEP_FAILED: Look("bad", "close"),
+    policy.BROKEN_OFF: Look("warn", "power_off"),
+}
+#: How the step that was reached ended, by the attempt's state.
+_ENDS = {State.COMPLETED: "done", State.FAILED: "failed", State.REFUSED: "failed", State.REPAIR_REQUIRED: "failed"}
+
+
+def state(attempt: Attempt) -> SafeString:
+    """The badge of an attempt's state."""
+    return show.badge(attempt.state, STATES[attempt.state], title=State(attempt.state).label)
+
+
+def sequence(attempt: Attempt) -> list[Step]:
+    """The fixed sequence and where the attempt stands in it; empty when it has not begun or names another step."""
+    position = reached(attempt)
+    if position is None:
+        return []
+    end = _ENDS.get(State(attempt.state), "")
+    return [
+        steps.step(name, index - position, end=end, note=attempt.state if end == "failed" else "")
+        for index, name in enumerate(policy.SEQUENCE)
+    ]
+
+
+def reached(attempt: Attempt) -> int | None:
+    """The place of the attempt's step in the sequence; a completed one has reached the last."""
+    if attempt.state == State.COMPLETED:
+        return len(policy.SEQUENCE) - 1
+    if not policy.has_begun(attempt.state) or attempt.step not in policy.SEQUENCE:
+        return None
+    return policy.SEQUENCE.index(attempt.step)
+
+
+def stepper(attempt: Attempt | None) -> SafeString | str:
+    """The sequence in a table's cell."""
+    if attempt is None:
+        return show.DASH
+    position = reached(attempt)
+    if position is None:
+        return attempt.step or show.DASH
+    return steps.dots(sequence(attempt), position)
