@@ -26,7 +26,7 @@ from agent.wire.updater import MAX_REQUEST_BYTES, AnyReply, AnyRequest, Refusal
 TIME_LIMIT_SECONDS = 5.0
 MOST_CONNECTIONS_PER_USER = 16
 ROOT_UID = 0
-_BACKLOG = 64
+_BACKLOG = 256
 _CHUNK_BYTES = 65_536
 _CREDENTIALS = struct.Struct("3i")
 
@@ -55,10 +55,12 @@ class Server:
         *,
         allowed: Collection[int],
         group: int | None = None,
+        limit_seconds: float = TIME_LIMIT_SECONDS,
         clock: Clock | None = None,
     ) -> None:
         self._answer = answer
         self._allowed = {ROOT_UID, *allowed}
+        self._limit_seconds = limit_seconds
         self._clock = clock or SystemClock()
         self._selector = selectors.DefaultSelector()
         self._connections: list[_Connection] = []
@@ -91,23 +93,25 @@ class Server:
         events = self._selector.select(None if next_end is None else max(0.0, next_end - now))
         for key, _ in events:
             if key.fileobj is self._socket:
-                self._accept()
+                self._accept_all()
             elif isinstance(key.data, _Connection) and key.data in self._connections:
                 self._serve(key.data)
         now = self._clock.monotonic()
         for connection in [one for one in self._connections if one.ends_at <= now]:
             self._drop(connection)
 
-    def _accept(self) -> None:
+    def _accept_all(self) -> None:
         try:
-            peer, _ = self._socket.accept()
+            for _ in range(_BACKLOG):
+                self._accept(self._socket.accept()[0])
         except BlockingIOError:
-            return  # whoever it was has gone again
+            return  # nobody else waits
         except OSError as error:
             logger.warning("a connection could not be accepted: %s", error.strerror)
-            return
+
+    def _accept(self, peer: socket.socket) -> None:
         peer.setblocking(False)
-        connection = _Connection(peer, _uid_of(peer), self._clock.monotonic() + TIME_LIMIT_SECONDS)
+        connection = _Connection(peer, _uid_of(peer), self._clock.monotonic() + self._limit_seconds)
         same = [one for one in self._connections if one.uid == connection.uid]
         for oldest in same[: max(0, len(same) - MOST_CONNECTIONS_PER_USER + 1)]:
             self._drop(oldest)

@@ -12,6 +12,7 @@ _PRELOADED = [
     "agent.cli",
     "agent.runtime.host",
     "agent.runtime.podman",
+    "agent.updater.cli",
     "fleet.ctl.main",
     "tests.support.command",
     "tests.support.lives",
