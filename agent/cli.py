@@ -19,6 +19,7 @@ from agent.control import ControlError
 from agent.engine import Engine
 from agent.footprint import keep_small
 from agent.reconcile.reconciler import InlineWorkers
+from agent.setup import command as setup
 from agent.status import Status, lines
 from agent.store import Store, StoreBusy
 from agent.version import VERSION
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="print JSON instead of text")
     refresh = "let the agent resolve secrets anew; containers restart only where a value has changed"
     _command(commands, "refresh-secrets", _refresh_secrets, refresh)
+    _add_setup(commands)
     _command(commands, "version", _version, "print the version")
     return parser
 
@@ -76,6 +78,11 @@ def _command(
     parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     parser.set_defaults(command=function)
     return parser
+
+
+def _add_setup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "make this machine a device of the fleet: users, folders, units; as root, from an unpacked release"
+    setup.add_arguments(_command(commands, "setup", setup.main, text))
 
 
 def _set_up_logging(*, verbose: bool) -> None:

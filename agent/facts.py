@@ -12,7 +12,7 @@ from agent.wire.messages import Facts
 
 #: What this agent can be asked for.
 CAPABILITIES = ["PodmanV0"]
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 _MAX_LINE = 512
 
 
@@ -22,7 +22,7 @@ def gather(labels: Mapping[str, str], podman_version: str) -> Facts:
     return Facts(
         labels=dict(labels),
         capabilities=list(CAPABILITIES),
-        architecture=_ARCHITECTURES.get(system.machine, system.machine),
+        architecture=ARCHITECTURES.get(system.machine, system.machine),
         os=_os_name(),
         kernel=system.release[:_MAX_LINE],
         boot_id=_line(Path("/proc/sys/kernel/random/boot_id")),

@@ -18,6 +18,7 @@ from harness.programs import program
 #: systemd and what a device needs before ``fleet-agent setup``; the rest of Debian would only cost time.
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "udev", "iproute2", "procps", "ca-certificates", "apt-utils"),
+    *("libpam-systemd", "dbus-user-session", "passwd"),
     *("podman", "crun", "conmon", "netavark", "aardvark-dns", "uidmap", "slirp4netns", "fuse-overlayfs", "iptables"),
 )
 #: Wait for a network that is there at once, ask questions at a console, or call apt behind a test's back.

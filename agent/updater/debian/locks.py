@@ -34,7 +34,7 @@ def holder(paths: Iterable[str] = LOCKS) -> str:
 
 def _process(path: str) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return 0
     try:
