@@ -49,6 +49,7 @@ def context(request: HttpRequest, run: TaskRun) -> dict[str, Any]:
         "run": run,
         "phase": looks.phase(run.phase),
         "steps": steps(run, history, has_canaries=canaries["total"] > 0),
+        "left": run.deadline_at - clock.now(),
         "deadline_passed": clock.now() >= run.deadline_at,
         "live": run.phase in LIVE_PHASES,
         "canaries": canaries,

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from django.contrib.auth.models import Group, User
 
+from tests.support.processes import visitor
+
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 PASSWORD = "correct horse battery"
+#: How wide a telephone is.
+TELEPHONE = 390
 
 
 @pytest.fixture
@@ -55,3 +59,15 @@ def device_folder(tmp_path: Path) -> Iterator[Path]:
     """Where simulated devices keep their files."""
     yield tmp_path / "devices"
     shutil.rmtree(tmp_path / "devices", ignore_errors=True)
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
+    with visitor(chromium, color_scheme=request.param) as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def telephone(chromium: Browser) -> Iterator[Page]:
+    with visitor(chromium, viewport={"width": TELEPHONE, "height": 844}, has_touch=True) as context:
+        yield context.new_page()

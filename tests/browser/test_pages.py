@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from devices.models import Connectivity
 from rollouts.models import Deployment
+from tests.browser.conftest import TELEPHONE
+from tests.browser.probes import faint, nameless, width
 from tests.integration.admin.pages import at
 from tests.integration.rollouts.world import World
 from tests.support.processes import visitor
@@ -17,48 +19,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.clause("ADM-1"), pytest.mark.slow]
-
-#: Contrast of every coloured piece with what is behind it, by the formula of WCAG 2. Colours are read through a canvas,
-#: because browsers give them in any notation.
-CONTRAST = """
-() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const rgba = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-    return [r, g, b, a / 255];
-  };
-  const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
-  const behind = (element) => {
-    const layers = [];
-    for (let each = element; each; each = each.parentElement) {
-      layers.unshift(rgba(getComputedStyle(each).backgroundColor));
-    }
-    return layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
-  };
-  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
-    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, c, index) => sum + c * [0.2126, 0.7152, 0.0722][index], 0);
-  const shown = [...document.querySelectorAll("#content *")].filter((element) =>
-    !element.closest("[hidden], .hf-hidden, svg, .hf-star, .material-symbols-outlined") && element.checkVisibility() &&
-    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim()));
-  return shown.map((element) => {
-    const back = behind(element);
-    const front = over(rgba(getComputedStyle(element).color), back);
-    const [high, low] = [light(front), light(back)].sort((a, b) => b - a);
-    return [element.className, element.textContent.trim().slice(0, 30), (high + 0.05) / (low + 0.05)];
-  });
-}
-"""
-
-NAMELESS = """
-() => ["input:not([type=hidden])", "textarea", "select"]
-  .flatMap((kind) => [...document.querySelectorAll(`#content ${kind}`)])
-  .filter((field) => field.checkVisibility() && !field.labels?.length && !field.ariaLabel)
-  .map((field) => field.outerHTML)
-"""
 
 
 class Fleet(World):
@@ -159,27 +119,13 @@ def test_a_fault_leads_to_its_line(
     assert selected.strip() in editor.input_value()
 
 
-@pytest.fixture(params=["light", "dark"])
-def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
-    with visitor(chromium, color_scheme=request.param) as context:
-        yield context.new_page()
-
-
 def test_every_text_can_be_read_in_both_themes(
     live_server: Any, themed: Page, sign_in: Callable[[Page, str], None], rollout: tuple[Fleet, Deployment]
 ) -> None:
     sign_in(themed, live_server.url)
     for name in PAGES:
         themed.goto(_address(live_server, name, rollout[1]))
-        themed.wait_for_timeout(400)  # colours fade in
-        faint = [found for found in themed.evaluate(CONTRAST) if found[2] < 4.5]
-        assert not faint, (name, faint)
-
-
-@pytest.fixture
-def telephone(chromium: Browser) -> Iterator[Page]:
-    with visitor(chromium, viewport={"width": 390, "height": 844}, has_touch=True) as context:
-        yield context.new_page()
+        assert faint(themed) == [], name
 
 
 def test_pages_fit_a_telephone(
@@ -187,10 +133,10 @@ def test_pages_fit_a_telephone(
 ) -> None:
     telephone.set_viewport_size({"width": 1280, "height": 900})  # the side bar, for signing in
     sign_in(telephone, live_server.url)
-    telephone.set_viewport_size({"width": 390, "height": 844})
+    telephone.set_viewport_size({"width": TELEPHONE, "height": 844})
     for name in PAGES:
         telephone.goto(_address(live_server, name, rollout[1]))
-        assert telephone.evaluate("document.documentElement.scrollWidth") <= 390, name
+        assert width(telephone) <= TELEPHONE, name
 
 
 def test_pages_can_be_read_without_scripts(
@@ -219,5 +165,5 @@ def test_every_field_and_button_has_a_name(
             page.goto(f"{live_server.url}{at('devices_enrolmenttoken_add')}")
         else:
             page.goto(_address(live_server, name, rollout[1]))
-        assert page.evaluate(NAMELESS) == [], name
+        assert nameless(page) == [], name
         assert page.locator("h1, h2").first.is_visible()

@@ -25,7 +25,7 @@ LINES_SHOWN = 500
 class AttemptAdmin(LiveViews):
     detail_template = "fleet/attempt.html"
     live_template = "fleet/attempt_parts.html"
-    list_display = ("on_device", "state_badge", "step_dots", "sentence", "what_for", "executor", "offered", "ended")
+    list_display = ("on_device", "state_badge", "step_dots", "sentence", "what_for", "times")
     list_display_links = ("on_device",)
     list_filter = (
         ("state", ChoicesCheckboxFilter),
@@ -40,7 +40,7 @@ class AttemptAdmin(LiveViews):
 
     @display(description="Device", ordering="device_name")
     def on_device(self, attempt: Attempt) -> SafeString:
-        return format_html("{}", attempt.device_name)
+        return format_html('<span class="hf-nowrap">{}</span>', attempt.device_name)
 
     @display(description="State", ordering="state")
     def state_badge(self, attempt: Attempt) -> SafeString:
@@ -55,16 +55,17 @@ class AttemptAdmin(LiveViews):
         return format_html('<span class="hf-wrap">{}</span>', attempt.message) if attempt.message else show.DASH
 
     @display(description="For", ordering="title")
-    def what_for(self, attempt: Attempt) -> str:
-        return attempt.title
+    def what_for(self, attempt: Attempt) -> SafeString:
+        return format_html('{}<br><span class="hf-small hf-mute hf-mono">{}</span>', attempt.title, attempt.executor)
 
     @display(description="Offered", ordering="offered_at")
-    def offered(self, attempt: Attempt) -> SafeString:
-        return format_html('<span class="hf-nowrap">{}</span>', show.moment(attempt.offered_at))
-
-    @display(description="Ended", ordering="ended_at")
-    def ended(self, attempt: Attempt) -> SafeString:
-        return format_html('<span class="hf-nowrap">{}</span>', show.moment(attempt.ended_at))
+    def times(self, attempt: Attempt) -> SafeString:
+        ended = format_html("ended {}", show.moment(attempt.ended_at)) if attempt.ended_at else ""
+        return format_html(
+            '<span class="hf-nowrap">{}</span><br><span class="hf-small hf-mute hf-nowrap">{}</span>',
+            show.moment(attempt.offered_at),
+            ended,
+        )
 
     def detail_context(self, request: HttpRequest, obj: Attempt) -> dict[str, Any]:
         return {**super().detail_context(request, obj), "origin": origins.links([obj.pk]).get(obj.pk, "")}

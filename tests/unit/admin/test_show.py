@@ -122,3 +122,11 @@ def test_the_difference_of_two_manifests_is_told_by_lines() -> None:
     assert ("remove", "-b: 2") in lines
     assert ("add", "+b: 3") in lines
     assert manifests.difference("a: 1", "a: 1") == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (5400, "1 h 30 min"), (90000, "1 d 1 h")],
+)
+def test_how_long_something_took_is_said_in_two_units(seconds: int, words: str) -> None:
+    assert show.took(timedelta(seconds=seconds)) == words
