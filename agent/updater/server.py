@@ -153,7 +153,11 @@ class Server:
             request = msgspec.json.decode(line, type=AnyRequest)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return _invalid(f"the request cannot be read: {error}")
-        return self._answer(request)
+        try:
+            return self._answer(request)
+        except Exception as error:  # one request must not end the updater, which may be in a package transaction
+            logger.exception("a request could not be answered")
+            return Refusal(reason="busy", message=f"the updater could not answer, see its log: {error}")
 
     def _reply(self, connection: _Connection, reply: AnyReply) -> None:
         connection.outgoing = memoryview(msgspec.json.encode(reply) + b"\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -70,7 +70,11 @@ class Updater:
     # What the agent asks -------------------------------------------------------------------------------------------
 
     def answer(self, request: AnyRequest) -> AnyReply:
-        """One reply to one request. A disk that can't be written is a refusal too, and the agent asks again."""
+        """One reply to one request. A disk that can't be written is a refusal too, and the agent asks again.
+
+        Raises:
+            MachineError: when the device does not say in which boot it is.
+        """
         try:
             match request:
                 case GetStatus():
@@ -174,15 +178,19 @@ class Updater:
         attempt = next((attempt for attempt in reversed(self._store.attempts()) if attempt.is_open), None)
         if attempt is None:
             return IDLE_SECONDS
-        trouble, self._trouble = self._trouble, ""
         executor = self._executors.get(attempt.executor)
         if executor is None:
             return self._wait(attempt, Wait(IDLE_SECONDS, f"this release has no executor {attempt.executor}"))
-        action = executor.decide(attempt, replace(self._seen(attempt), trouble=trouble))
+        try:
+            action = executor.decide(attempt, self._seen(attempt))
+        except MachineError as error:
+            return self._wait(attempt, Wait(IDLE_SECONDS, str(error)))
         return self._wait(attempt, action) if isinstance(action, Wait) else self._act(executor, attempt, action)
 
     def _seen(self, attempt: Attempt) -> Seen:
+        """Trouble with the last deed is told once."""
         boot_id = self._machine.boot_id()
+        trouble, self._trouble = self._trouble, ""
         return Seen(
             boot_id=boot_id,
             uptime=self._machine.boottime(),
@@ -190,6 +198,7 @@ class Updater:
             resumed=attempt.uid not in self._own,
             has_contact=self._store.contact() == boot_id,
             built=self._release.built,
+            trouble=trouble,
         )
 
     def _wait(self, attempt: Attempt, wait: Wait) -> float:
