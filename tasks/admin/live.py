@@ -22,6 +22,8 @@ from upgrades.models import BEGUN, State
 
 CANARIES_SHOWN = 50
 HISTORY_SHOWN = 50
+#: What root runs on a device; updaters say it themselves.
+REPAIR = "fleet-updater repair"
 STEPS = (Phase.PENDING, Phase.CANARY, Phase.RUNNING, Phase.COMPLETED)
 ENDS = {Phase.COMPLETED: "done", Phase.FAILED: "failed", Phase.CANCELLED: "ended"}
 _RUNNING = Q(state=TargetState.RELEASED, attempt__state__in=BEGUN)
@@ -84,12 +86,13 @@ def _rows(targets: Any) -> list[dict[str, Any]]:
 
 def _row(target: TaskTarget) -> dict[str, Any]:
     shown = selectors.target_row(target, [])
+    needs_root = target.attempt is not None and target.attempt.state == State.REPAIR_REQUIRED
     return {
         "target": target,
         "state": looks.target(shown["state"]),
         "message": shown["message"],
         "step": attempt_looks.stepper(target.attempt),
-        "repair": bool(target.attempt and target.attempt.state == State.REPAIR_REQUIRED),
+        "repair": needs_root and REPAIR not in shown["message"],
         "connectivity": _connectivity(target),
     }
 

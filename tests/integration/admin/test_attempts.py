@@ -60,8 +60,8 @@ def test_a_journal_is_a_timeline_with_durations_and_boots(viewer: Client, tasks:
     page = viewer.get(at(ATTEMPT, attempt.pk))
     text = words(page)
     assert "took 3 min 20 s" in text
-    assert text.count("The device was started anew") == 1
-    assert text.index("line 4") < text.index("The device was started anew") < text.index("line 5")
+    assert text.count("New boot") == 1
+    assert text.index("line 4") < text.index("New boot") < text.index("line 5")
     assert at("tasks_taskrun_change", run.pk) in page.content.decode()
     assert at(DEVICE, device.pk) in page.content.decode()
     assert not buttons(page)
