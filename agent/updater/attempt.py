@@ -49,7 +49,7 @@ class Attempt:
 
     @property
     def is_damaged(self) -> bool:
-        return any(record.mark is Mark.DAMAGED for record in self.records)
+        return any(record.mark == Mark.DAMAGED for record in self.records)
 
     @property
     def place(self) -> Record:

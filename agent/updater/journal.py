@@ -1,11 +1,13 @@
 """One attempt's journal as it lies on disk: a JSON line per record, appended and flushed, never changed (SYS-3).
 
-Pure: bytes in, records out. What goes over the wire is in :class:`~agent.wire.messages.JournalEntry`; the rest is what
-the updater needs to find its place again after a crash.
+Each line ends in a checksum of the rest of it, because a spoilt one may still be JSON, of another meaning. Pure: bytes
+in, records out. What goes over the wire is in :class:`~agent.wire.messages.JournalEntry`; the rest is what the updater
+needs to find its place again after a crash.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +17,7 @@ from agent.wire.messages import MAX_MESSAGE_CHARS, AttemptState, JournalEntry
 from agent.wording import printable
 
 MAX_JOURNAL_BYTES = 4_194_304
+_SEAL_CHARS = len(',"sum":"00000000"}')
 
 
 class Event(StrEnum):
@@ -25,7 +28,7 @@ class Event(StrEnum):
 
 
 class Mark(StrEnum):
-    """What a ``noted`` record is about, where decisions depend on it."""
+    """What a ``noted`` record is about, where decisions depend on it. Others, of later versions, are passed over."""
 
     NONE = ""
     TIME = "time"
@@ -51,7 +54,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     boot_id: str = ""
     uptime: float = 0.0
     message: str = ""
-    mark: Mark = Mark.NONE
+    mark: str = Mark.NONE
     state: AttemptState | None = None
     executor: str = ""
     deadline: float | None = None
@@ -85,7 +88,12 @@ class Contents:
 
 
 def line(record: Record) -> bytes:
-    return msgspec.json.encode(record) + b"\n"
+    return sealed(msgspec.json.encode(record))
+
+
+def sealed(text: bytes) -> bytes:
+    """A JSON object as a line of a journal, with its checksum as the last key."""
+    return b'%s,"sum":"%08x"}\n' % (text[:-1], zlib.crc32(text))
 
 
 def clipped(message: str) -> str:
@@ -112,8 +120,11 @@ def read(data: bytes) -> Contents:
 
 
 def _record(text: bytes, number: int) -> Record | None:
+    body = text[:-_SEAL_CHARS] + b"}"
+    if sealed(body) != text + b"\n":
+        return None
     try:
-        record = msgspec.json.decode(text, type=Record)
+        record = msgspec.json.decode(body, type=Record)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return record if record.number == number else None

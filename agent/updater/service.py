@@ -47,8 +47,9 @@ class Service:
         self._server.stop()
 
     def stop_on_signals(self) -> None:
+        """A handler may interrupt the main thread while it rings the bell; ending the server takes no lock."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop())
+            signal.signal(number, lambda *_: self._server.stop())
 
     def _work(self) -> None:
         try:

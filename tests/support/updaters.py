@@ -29,6 +29,7 @@ class UpdatingDevice:
     """``agent`` is whether an agent does its part: gives new seconds when asked, notes contact after each boot.
 
     ``stride``: the least seconds between two looks of the worker, for what takes days. ``fuse``: kills it.
+    ``sync``: records are really flushed.
     """
 
     folder: Path
@@ -38,6 +39,7 @@ class UpdatingDevice:
     remaining_seconds: int = 600
     stride: float = 0.0
     fuse: Fuse | None = None
+    sync: bool = False
 
     def __post_init__(self) -> None:
         self.clock = ManualClock()
@@ -47,7 +49,7 @@ class UpdatingDevice:
     def start(self) -> None:
         """A new process of the updater, as after a kill or a boot."""
         fuse = self.fuse
-        self.store = FusedStore(self.folder, fuse) if fuse else JournalStore(self.folder, sync=False)
+        self.store = FusedStore(self.folder, fuse) if fuse else JournalStore(self.folder, sync=self.sync)
         self.store.open()
         machine: Machine = cast("Machine", FusedMachine(self.machine, fuse)) if fuse else self.machine
         self.updater = Updater(machine, self.store, [SystemUpgrade(machine)], Release(built=BUILT))

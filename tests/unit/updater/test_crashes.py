@@ -3,10 +3,14 @@ and around each record. Every end is the documented one."""
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.updater.simulated import Faults
 from agent.wire.messages import AttemptState
@@ -74,6 +78,45 @@ def test_a_machine_that_loses_power_at_any_moment_comes_to_the_documented_end(tm
             expected.add(AttemptState.REPAIR_REQUIRED)
         assert device.state in expected, f"power lost {moment} (in {found}): {device.told()} {device.message}"
         assert_documented(device, moment)
+
+
+@pytest.mark.clause("SYS-5")
+@pytest.mark.case("U1")
+@given(
+    crashes=st.lists(st.tuples(st.integers(1, 60), st.booleans()), max_size=6),
+    breaks=st.booleans(),
+    code=st.sampled_from([0, 0, 100]),
+    keeps_kernel=st.booleans(),
+    ignored_reboots=st.integers(0, 4),
+)
+@settings(max_examples=100, deadline=None)
+def test_however_often_and_whenever_it_crashes_it_ends_and_never_loops(
+    crashes: list[tuple[int, bool]], breaks: bool, code: int, keeps_kernel: bool, ignored_reboots: int
+) -> None:
+    faults = Faults(
+        breaks=breaks, exit_codes={"upgrade": code}, keeps_kernel=keeps_kernel, ignored_reboots=ignored_reboots
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        device = UpdatingDevice(Path(folder), faults=faults)
+        device.begin()
+        device.stride = 5.0
+        for moments_until, is_power_loss in crashes:
+            device.fuse = Fuse(moments_until)
+            device.start()
+            with contextlib.suppress(Killed):
+                device.run()
+            device.fuse = None
+            if is_power_loss:
+                device.cut_power()
+        device.start()
+        device.run()
+        power_losses = sum(is_power_loss for _, is_power_loss in crashes)
+        assert device.state in (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REPAIR_REQUIRED)
+        assert device.machine.boots <= 1 + power_losses + 3
+        assert device.machine.upgrades_started <= 3
+        if device.state is AttemptState.COMPLETED:
+            assert not keeps_kernel or device.machine.running_kernel() == "6.1.0-2-amd64"
+            assert device.machine.package_problems() == ""
 
 
 @pytest.mark.clause("SYS-5")

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -115,6 +116,19 @@ def test_a_journal_that_cannot_be_read_is_set_aside_and_the_packages_decide(
     assert device.machine.boots == 1
 
 
+@pytest.mark.clause("SYS-3")
+def test_a_journal_of_a_later_version_can_be_read(device: UpdatingDevice) -> None:
+    device.begin()
+    device.run_to("audit", "ended")
+    number = device.attempt().last.number + 1
+    note = {"number": number, "step": "audit", "event": "noted", "mark": "of-tomorrow", "colour": "red", "boot_id": "x"}
+    path = journal_file(device.folder)
+    path.write_bytes(path.read_bytes() + journal.sealed(msgspec.json.encode(note)))
+    device.start()
+    device.run()
+    assert device.state is AttemptState.COMPLETED
+
+
 def test_a_journal_that_grew_beyond_its_limit_is_set_aside(device: UpdatingDevice) -> None:
     device.begin()
     path = journal_file(device.folder)
@@ -134,8 +148,7 @@ def test_each_record_is_flushed_before_anything_is_done(tmp_path: Path, monkeypa
 
         return noted
 
-    device = UpdatingDevice(tmp_path)
-    device.store._sync = True
+    device = UpdatingDevice(tmp_path, sync=True)
     monkeypatch.setattr(os, "fsync", noting("flushed", os.fsync))
     monkeypatch.setattr(device.machine, "start", noting("start", device.machine.start))
     monkeypatch.setattr(device.machine, "reboot", noting("reboot", device.machine.reboot))
