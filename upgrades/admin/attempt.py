@@ -33,8 +33,8 @@ class AttemptAdmin(LiveViews):
         ("offered_at", RangeDateTimeFilter),
     )
     list_filter_submit = True
-    search_fields = ("device_name", "title", "executor", "state")
-    search_help_text = "Search by device, task, executor or state"
+    search_fields = ("device_name", "title", "executor", "state", "message")
+    search_help_text = "Search by device, task, state or message"
     empty_title = "No device was asked to upgrade yet"
     empty_text = "A task run makes an attempt for each of its devices; what the device's updater writes is kept here."
 

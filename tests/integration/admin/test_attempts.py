@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from agent.wire import canonical
@@ -115,6 +116,7 @@ def test_attempts_are_found_by_device_task_and_state_and_are_not_edited(administ
 
     assert found("edge-1") == ["edge-1"]
     assert found("failed") == ["edge-1"]
+    assert found("/boot") == ["edge-1"]
     assert found("default/upgrade") == ["edge-1", "edge-2"]
     assert found("systemUpgrade") == ["edge-1", "edge-2"]
     pk = tasks.attempt(first).pk
@@ -146,3 +148,35 @@ def test_a_devices_page_shows_its_last_attempts_with_their_run(viewer: Client, t
     assert "no space on /boot" in words(page)
     assert at("tasks_taskrun_change", run.pk) in page.content.decode()
     assert at(ATTEMPT, tasks.attempt(device).pk) in page.content.decode()
+
+
+def test_who_may_not_see_attempts_is_led_to_none(tasks: Tasks) -> None:
+    (device,) = tasks.updaters(["edge-1"])
+    run = tasks.run()
+    tasks.says_attempt(device, AttemptState.REPAIR_REQUIRED)
+    user = User.objects.create_user("guest", is_staff=True)
+    user.user_permissions.add(*Permission.objects.filter(codename__in=("view_taskrun", "view_device")))
+    client = Client()
+    client.force_login(user)
+    address = at(ATTEMPT, tasks.attempt(device).pk)
+    assert client.get(address).status_code == 403
+    assert client.get(at("upgrades_attempt_live", tasks.attempt(device).pk)).status_code == 403
+    for page in (at("index"), at("tasks_taskrun_change", run.pk), at(DEVICE, device.pk)):
+        shown = client.get(page)
+        assert shown.status_code == 200
+        assert address not in shown.content.decode()
+    assert "System upgrades" not in words(client.get(at(DEVICE, device.pk)))
+
+
+@pytest.mark.clause("TSK-3")
+def test_what_forgetting_a_device_does_to_runs_is_said_before(administrator: Client, tasks: Tasks) -> None:
+    (canary,) = tasks.updaters(["edge-1"], canary=True)
+    (other,) = tasks.updaters(["edge-2"])
+    tasks.run()
+    tasks.says_attempt(canary, AttemptState.RUNNING)
+    asked = words(administrator.get(at("devices_device_forget", canary.pk)))
+    assert "canary of the task run default/upgrade: forgetting it counts as its failure and ends the run" in asked
+    assert "It is at work on the upgrade" in asked
+    asked = words(administrator.get(at("devices_device_forget", other.pk)))
+    assert "The task run default/upgrade counts it as failed" in asked
+    assert "at work" not in asked
