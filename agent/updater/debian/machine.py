@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent.clock import SystemClock
 from agent.updater.debian import commands, kernels, locks
 from agent.updater.debian.simulation import (
     Boot,
@@ -53,7 +54,7 @@ class DebianMachine:
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def now(self) -> float:
-        return time.time()
+        return SystemClock().now()
 
     # What is there
 
