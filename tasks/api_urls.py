@@ -12,4 +12,5 @@ urlpatterns = [
     path(f"{ONE}targets/", runs.TaskRunTargets.as_view(), name="taskrun-targets"),
     path(f"{ONE}end/", runs.TaskRunEnd.as_view(), name="taskrun-end"),
     path(f"{ONE}recreate/", runs.TaskRunRecreate.as_view(), name="taskrun-recreate"),
+    path(f"{ONE}give-up/", runs.TaskRunGiveUp.as_view(), name="taskrun-give-up"),
 ]

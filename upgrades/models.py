@@ -14,12 +14,16 @@ INBOX_KIND = "attempts"
 
 
 class State(models.TextChoices):
-    """Where an attempt stands; all but the first two are a device's words. See :mod:`upgrades.policy` for the order."""
+    """Where an attempt stands; all but offered, withdrawn and given up are a device's words.
+
+    See :mod:`upgrades.policy` for the order.
+    """
 
     OFFERED = "offered", "offered"
     WITHDRAWN = "withdrawn", "withdrawn before the device had begun"
     ACCEPTED = "accepted", "accepted"
     RUNNING = "running", "running"
+    GIVEN_UP = "given-up", "given up by an operator"
     REPAIR_REQUIRED = "repair-required", "repair required"
     COMPLETED = "completed", "completed"
     FAILED = "failed", "failed"
@@ -30,8 +34,8 @@ class State(models.TextChoices):
 OPEN = (State.OFFERED, State.ACCEPTED, State.RUNNING, State.REPAIR_REQUIRED)
 #: The device has begun; nothing stops it now.
 BEGUN = (State.ACCEPTED, State.RUNNING)
-#: What counts as failed, even if root may still repair it.
-UNSUCCESSFUL = (State.FAILED, State.REFUSED, State.REPAIR_REQUIRED)
+#: What counts as failed, even if root may still repair it, or the device comes back after all.
+UNSUCCESSFUL = (State.FAILED, State.REFUSED, State.REPAIR_REQUIRED, State.GIVEN_UP)
 
 
 class Attempt(models.Model):
@@ -53,6 +57,7 @@ class Attempt(models.Model):
 
     class Meta:
         ordering = ["-pk"]
+        permissions = [("give_up_attempt", "Can give up an attempt whose device is not heard any more")]
 
     def __str__(self) -> str:
         return f"{self.title} on {self.device_name}"

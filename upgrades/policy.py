@@ -12,19 +12,21 @@ SEQUENCE = ("accepted", "preflight", "update", "simulate", "upgrade", "audit", "
 #: How a step of a journal went. ``broken off``: another step came and this one never said how it ended.
 DONE, UNDER_WAY, STEP_FAILED, BROKEN_OFF = "done", "under way", "failed", "broken off"
 
-#: An attempt only goes up in rank. Of the same rank the first word stays, so an end is never taken back; only
-#: ``repair-required`` has something above it: what root's repair came to (SYS-6).
+#: An attempt only goes up in rank. Of the same rank the first word stays, so an end is never taken back. Above
+#: ``given-up`` is what a device that came back after all says of how it went; above ``repair-required``, what root's
+#: repair came to (SYS-6).
 RANKS = {
     "offered": 0,
     "withdrawn": 0,
     "accepted": 1,
     "running": 2,
-    "repair-required": 3,
-    "completed": 4,
-    "failed": 4,
-    "refused": 4,
+    "given-up": 3,
+    "repair-required": 4,
+    "completed": 5,
+    "failed": 5,
+    "refused": 5,
 }
-ENDED = 4
+ENDED = 5
 
 
 def state_after(known: str, said: str) -> str:
@@ -37,9 +39,14 @@ def has_begun(state: str) -> bool:
     return RANKS[state] > 0 and state != "refused"
 
 
+def may_be_given_up(state: str) -> bool:
+    """Whether the device has begun and not said how it went: only then somebody waits for its word."""
+    return state in ("accepted", "running")
+
+
 def has_ended(state: str) -> bool:
-    """Whether the device is free again; ``repair-required`` is no end."""
-    return RANKS[state] == ENDED
+    """Whether nobody waits for the device's word any more; ``repair-required`` is no end."""
+    return RANKS[state] == ENDED or state == "given-up"
 
 
 class Line(Protocol):

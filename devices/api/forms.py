@@ -106,3 +106,7 @@ class TokenNew(Strict):
     useLimit = Whole()
     labels = serializers.DictField(child=Text(allow_blank=True), default=dict)
     groups = serializers.ListField(child=Text(max_length=253), default=list)
+
+
+class OneDevice(Strict):
+    device = Text(max_length=63, help_text="Its name.")

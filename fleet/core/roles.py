@@ -38,6 +38,7 @@ _OPERATED = frozenset(
         "tasks.change_taskrun",
         "tasks.delete_taskrun",
         "tasks.end_taskrun",
+        "upgrades.give_up_attempt",
         "devices.change_device",
         "devices.delete_device",
         "vault.add_secret",

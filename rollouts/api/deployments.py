@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from devices.api.forms import OneDevice
 from devices.models import Connectivity
 from devices.selectors import device_named
 from fleet.core.errors import NotFound
@@ -24,7 +25,6 @@ from rollouts.api.forms import (
     DeploymentListed,
     DeploymentObject,
     DeploymentOnDevice,
-    OneDevice,
     RevisionObject,
     TargetObject,
 )

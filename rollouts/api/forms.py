@@ -164,10 +164,6 @@ class DeploymentOnDevice(serializers.Serializer[OnDevice]):
         return "remove" if found.item.remove else "run"
 
 
-class OneDevice(Strict):
-    device = Text(max_length=63, help_text="Its name.")
-
-
 class LogQuestion(Strict):
     device = Text(max_length=63, default="", help_text="May be left out when only one device has the deployment.")
     container = Text(max_length=63, default="", help_text="May be left out when there is only one service.")

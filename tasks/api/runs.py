@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from devices.api.forms import OneDevice
 from fleet.core.errors import NotFound
 from fleet.core.rest import ApiView
 from fleet.core.short_selectors import selected
@@ -124,3 +125,13 @@ class TaskRunRecreate(TaskRunView):
         """A new run of the same task for the devices that failed in this one."""
         made = services.taskrun_recreate(run=self.found(), actor=self.actor)
         return Response(TaskRunObject(made).data, status=201)
+
+
+class TaskRunGiveUp(TaskRunView):
+    required_permissions = {"POST": ["upgrades.give_up_attempt"]}
+
+    @extend_schema(operation_id="taskrun_give_up", request=OneDevice, responses=TaskRunObject)
+    def post(self, request: Request, **_: str) -> Response:
+        """Wait no more for a device that has begun and is not heard any more: it counts as failed."""
+        services.taskrun_give_up(run=self.found(), device=self.checked(OneDevice)["device"], actor=self.actor)
+        return Response(TaskRunObject(self.found()).data)

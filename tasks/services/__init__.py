@@ -1,7 +1,7 @@
 """Every write to task runs and their targets."""
 
 from tasks.services.applying import taskrun_apply, taskrun_recreate
-from tasks.services.ending import taskrun_delete, taskrun_end
+from tasks.services.ending import taskrun_delete, taskrun_end, taskrun_give_up
 from tasks.services.evaluation import taskrun_evaluate
 from tasks.services.passes import drain_attempts, sweep
 
@@ -12,5 +12,6 @@ __all__ = [
     "taskrun_delete",
     "taskrun_end",
     "taskrun_evaluate",
+    "taskrun_give_up",
     "taskrun_recreate",
 ]

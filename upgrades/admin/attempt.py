@@ -1,4 +1,4 @@
-"""Attempts: what was asked of devices' updaters, and each attempt's journal as a timeline. Nothing here is edited."""
+"""Attempts: what was asked of devices' updaters, and each attempt's journal as a timeline. No journal is edited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from unfold.decorators import display
 
 from fleet.core.adminkit import show
 from fleet.core.adminkit.live import LiveViews
-from upgrades import policy
+from fleet.core.adminkit.pages import Operation
+from upgrades import policy, services
 from upgrades.admin import looks, origins
 from upgrades.models import Attempt, State
 
@@ -21,8 +22,40 @@ from upgrades.models import Attempt, State
 LINES_SHOWN = 500
 
 
+def _give_up(attempt: Attempt, user: Any, _: dict[str, Any]) -> str:
+    services.attempt_give_up(attempt=attempt, actor=user)
+    return f"{attempt} is waited for no more."
+
+
+def _what_giving_up_does(attempt: Attempt) -> list[str]:
+    heartbeat = getattr(attempt.device, "heartbeat", None)
+    heard = show.relative(heartbeat.last_seen) if heartbeat and heartbeat.last_seen else "never"
+    return [
+        f"The device was last heard: {heard}. For a device that will not say any more how it went.",
+        "The attempt counts as failed: of a canary, that ends its run for good.",
+        "Nothing is interrupted on the device: an upgrade that goes on there goes on.",
+        "Another attempt may be offered to it from now on. Should it come back, what it says is still written down.",
+    ]
+
+
+OPERATIONS = (
+    Operation(
+        name="give-up",
+        label="Give up",
+        icon="link_off",
+        permission="upgrades.give_up_attempt",
+        question="Wait no more for {}?",
+        run=_give_up,
+        consequences=_what_giving_up_does,
+        offered=lambda attempt: policy.may_be_given_up(attempt.state),
+        danger=True,
+    ),
+)
+
+
 @admin.register(Attempt)
 class AttemptAdmin(LiveViews):
+    operations = OPERATIONS
     detail_template = "fleet/attempt.html"
     live_template = "fleet/attempt_parts.html"
     list_display = ("on_device", "state_badge", "step_dots", "sentence", "what_for", "times")

@@ -15,6 +15,7 @@ STATES: dict[str, Look] = {
     State.WITHDRAWN: Look("mute", "undo"),
     State.ACCEPTED: Look("info", "sync"),
     State.RUNNING: Look("info", "sync"),
+    State.GIVEN_UP: Look("warn", "link_off"),
     State.REPAIR_REQUIRED: Look("bad", "build"),
     State.COMPLETED: Look("good", "check_circle"),
     State.FAILED: Look("bad", "error"),
@@ -27,7 +28,13 @@ OUTCOMES: dict[str, Look] = {
     policy.BROKEN_OFF: Look("warn", "power_off"),
 }
 #: How the step that was reached ended, by the attempt's state.
-_ENDS = {State.COMPLETED: "done", State.FAILED: "failed", State.REFUSED: "failed", State.REPAIR_REQUIRED: "failed"}
+_ENDS = {
+    State.COMPLETED: "done",
+    State.FAILED: "failed",
+    State.REFUSED: "failed",
+    State.REPAIR_REQUIRED: "failed",
+    State.GIVEN_UP: "ended",
+}
 
 
 def state(attempt: Attempt) -> SafeString:
@@ -42,7 +49,7 @@ def sequence(attempt: Attempt) -> list[Step]:
         return []
     end = _ENDS.get(State(attempt.state), "")
     return [
-        steps.step(name, index - position, end=end, note=attempt.state if end == "failed" else "")
+        steps.step(name, index - position, end=end, note=attempt.state if end in ("failed", "ended") else "")
         for index, name in enumerate(policy.SEQUENCE)
     ]
 

@@ -9,7 +9,7 @@ import typer
 from fleet.ctl.output import say
 from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, full_name, taskrun_path
 
-app = typer.Typer(no_args_is_help=True, help="End, delete or repeat a task run.")
+app = typer.Typer(no_args_is_help=True, help="End, delete or repeat a task run, or give up a device of it.")
 Name = Annotated[str, typer.Argument(help="Name of a task run, or namespace/name.")]
 
 
@@ -33,3 +33,15 @@ def recreate(context: typer.Context, name: Name, namespace: Namespace = DEFAULT_
     made = client(context).call("POST", f"{taskrun_path(name, namespace)}recreate/")
     again = full_name(made["metadata"]["name"], made["metadata"]["namespace"])
     say(f"taskrun {again} created for the devices that failed in {full_name(name, namespace)}")
+
+
+@app.command("give-up")
+def give_up(
+    context: typer.Context,
+    name: Name,
+    device: Annotated[str, typer.Argument(help="A device that has begun and is not heard any more.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
+    """Wait no more for a device: it counts as failed, and may be asked for another upgrade."""
+    found = client(context).call("POST", f"{taskrun_path(name, namespace)}give-up/", body={"device": device})
+    say(f"taskrun {full_name(name, namespace)} gave up {device}: {found['status']['message']}")

@@ -19,6 +19,7 @@ from rollouts.models import Deployment
 from tasks.models import TaskRun
 from tests.integration.admin.pages import at, buttons
 from tests.integration.rollouts.world import World
+from upgrades.models import Attempt, State
 from vault.models import Secret, SecretEntry
 from vault.services import secret_put
 
@@ -50,6 +51,15 @@ def objects(world: World) -> Objects:
     secret = secret_put(namespace="default", name="db", values={"a": "1", "b": "2"}, registry="", actor=None)
     (run,) = manifests_apply(manifests=admit(TASKRUN.read_bytes()), actor=None)
     assert run.pk is not None
+    times = {"begin_until": world.now, "offered_at": world.now}
+    attempt = Attempt.objects.create(
+        device=device,
+        device_name="edge-1",
+        executor="systemUpgradeV1",
+        title="TaskRun a/b",
+        state=State.RUNNING,
+        **times,
+    )
     pks = {
         "devices_device": device.pk,
         "rollouts_deployment": deployment.pk,
@@ -57,6 +67,7 @@ def objects(world: World) -> Objects:
         "devices_devicegroup": world.group().pk,
         "vault_secret": secret.pk,
         "tasks_taskrun": run.pk,
+        "upgrades_attempt": attempt.pk,
     }
     return Objects(pks)
 
@@ -127,7 +138,16 @@ def test_a_viewer_adds_nothing(viewer: Client, view: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["devices_device", "rollouts_deployment", "vault_secret", "core_auditentry", "core_event"]
+    "model",
+    [
+        "devices_device",
+        "rollouts_deployment",
+        "tasks_taskrun",
+        "upgrades_attempt",
+        "vault_secret",
+        "core_auditentry",
+        "core_event",
+    ],
 )
 def test_the_stock_pages_that_write_models_are_closed_to_administrators_too(
     administrator: Client, objects: Objects, model: str

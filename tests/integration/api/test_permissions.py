@@ -49,6 +49,7 @@ OPERATES = {
     ("DELETE", RUN): "tasks.delete_taskrun",
     ("POST", f"{RUN}end/"): "tasks.end_taskrun",
     ("POST", f"{RUN}recreate/"): "tasks.add_taskrun",
+    ("POST", f"{RUN}give-up/"): "upgrades.give_up_attempt",
     ("PATCH", "devices/edge-1/"): "devices.change_device",
     ("DELETE", "devices/edge-1/"): "devices.delete_device",
     ("POST", "devices/edge-1/reset-credential/"): "devices.change_device",
