@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.process import ManagedProcess, NotReady
@@ -36,15 +36,18 @@ LinkLocalAddressing=no
 class Machine:
     """One machine; a context manager that leaves nothing behind. ``root`` is its file system, readable at any time.
 
-    A reboot inside starts it again, with another boot id. All methods but :meth:`run` are for one thread.
+    ``layers`` are folders that together are its file system, the uppermost first; what it writes goes into a layer of
+    its own, :attr:`written`. A reboot inside starts it again, with another boot id. Except :meth:`run`, its methods are
+    for one thread.
     """
 
-    def __init__(self, tree: Path, folder: Path) -> None:
+    def __init__(self, layers: Sequence[Path], folder: Path) -> None:
         self.name = f"hf{secrets.token_hex(4)}"
         self.root = folder / "root"
         self.cable = lay(self.name)
         self.boots = 0
-        self._tree = tree
+        self.written = folder / "written"
+        self._layers = layers
         self._folder = folder
         self._console = folder / "console.log"
         self._nspawn: ManagedProcess | None = None
@@ -59,8 +62,7 @@ class Machine:
     def __exit__(self, *exception: object) -> None:
         self.power_off()
         subprocess.run(["umount", "--lazy", str(self.root)], check=False)
-        for part in ("upper", "work"):
-            shutil.rmtree(self._folder / part, ignore_errors=True)
+        shutil.rmtree(self._folder / "work", ignore_errors=True)
 
     # Power ---------------------------------------------------------------------------------------------------------
 
@@ -87,6 +89,17 @@ class Machine:
             wait_until(
                 lambda: self.boots >= (boots or 1) and self._is_up(), seconds=BOOT_SECONDS, what=f"{self.name} is up"
             )
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self.console()}") from None
+
+    def wait_until_off(self) -> None:
+        """Until it has turned itself off.
+
+        Raises:
+            TimeoutError: with the end of its console.
+        """
+        try:
+            wait_until(lambda: self._nspawn is None or not self._nspawn.running, seconds=BOOT_SECONDS, what="is off")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.console()}") from None
 
@@ -154,6 +167,22 @@ class Machine:
     def boot_id(self) -> str:
         return self.run("cat", "/proc/sys/kernel/random/boot_id").stdout.strip()
 
+    def pid_outside(self, pid: int) -> int:
+        """What this host calls the machine's process of that number.
+
+        Raises:
+            NotReady: there is none.
+        """
+        for folder in Path("/proc").glob("[0-9]*"):
+            if _pids(int(folder.name))[1:] == [str(pid)] and self._is_inside(folder):
+                return int(folder.name)
+        raise NotReady(f"{self.name} has no process {pid}")
+
+    def _is_inside(self, process: Path) -> bool:
+        with contextlib.suppress(OSError):
+            return (process / "ns/pid").readlink() == Path(f"/proc/{self._leader()}/ns/pid").readlink()
+        return False
+
     def journal(self, unit: str) -> str:
         """What a unit said, over all boots."""
         return self.run("journalctl", "--no-pager", "--output=cat", f"--unit={unit}", check=False).stdout
@@ -182,15 +211,23 @@ class Machine:
         raise NotReady(f"{self.name} has no process 1 yet")
 
     def _mount(self) -> None:
-        upper, work = self._folder / "upper", self._folder / "work"
-        for folder in (upper, work, self.root):
+        work = self._folder / "work"
+        for folder in (self.written, work, self.root):
             folder.mkdir(parents=True)
-        layers = f"lowerdir={self._tree},upperdir={upper},workdir={work}"
+        layers = f"lowerdir={':'.join(map(str, self._layers))},upperdir={self.written},workdir={work}"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, str(self.root)], check=True)
         (self.root / "etc/hostname").write_text(f"{self.name}\n")
         network = self.root / "etc/systemd/network/10-host0.network"
         network.parent.mkdir(parents=True, exist_ok=True)
         network.write_text(_NETWORK.format(guest=self.cable.guest))
+
+    def inside(self, path: str) -> Path:
+        """A path of the running machine, as it sees it itself: also what is mounted or lives in ``/run``.
+
+        Raises:
+            NotReady: it is off.
+        """
+        return Path(f"/proc/{self._leader()}/root") / path.lstrip("/")
 
 
 def _children(pid: int) -> Iterator[int]:

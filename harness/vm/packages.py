@@ -40,7 +40,7 @@ class Package:
         for path, content in {f"usr/share/{self.name}/version": self.version.encode(), **self.files}.items():
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_bytes(content)
-        made = folder / f"{self.name}_{self.version}.deb"
+        made = folder / f"{'_'.join((self.name, self.version, lines['Architecture']))}.deb"
         command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(tree), str(made)]
         subprocess.run(command, check=True, capture_output=True)
         shutil.rmtree(tree)

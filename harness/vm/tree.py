@@ -108,8 +108,8 @@ def _remove_older(folder: Path, suite: str) -> None:
 def _bootstrap(recipe: Recipe, wanted: Path) -> None:
     unfinished = wanted.with_name(f".{wanted.name}")
     log = wanted.with_name(f"{recipe.suite}.log")
-    command = [program("debootstrap"), "--variant=minbase", f"--arch={recipe.architecture}"]
-    command += [f"--include={','.join(recipe.packages)}", recipe.suite, unfinished, mirror()]
+    command = [str(program("debootstrap")), "--variant=minbase", f"--arch={recipe.architecture}"]
+    command += [f"--include={','.join(recipe.packages)}", recipe.suite, str(unfinished), mirror()]
     with log.open("wb") as output:
         code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode
     if code:

@@ -1,0 +1,171 @@
+"""A machine that was set up as a device, and its updater, spoken to over the socket as the agent does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from agent.wire.messages import AttemptState
+from agent.wire.updater import (
+    DEFAULT_SOCKET,
+    MAX_REPLY_BYTES,
+    SYSTEM_UPGRADE_V1,
+    AnyReply,
+    Begin,
+    GetJournal,
+    GetStatus,
+    JournalPage,
+    NoteContact,
+    Request,
+    Standing,
+    UpdaterStatus,
+)
+from harness.process import NotReady
+from harness.vm.nspawn import Machine
+from harness.waiting import wait_until
+
+UPDATER_UNIT = "harmony-fleet-updater.service"
+RELEASE = "/root/release"
+_OVER = (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REFUSED, AttemptState.REPAIR_REQUIRED)
+#: apt, dpkg and a reboot on a machine that others use as well.
+SECONDS = 120.0
+
+_reply = msgspec.json.Decoder(AnyReply)
+
+
+def unpack(archive: Path, machine: Machine) -> None:
+    """Put a release's files where a person would unpack it, ready to run ``fleet-agent setup``."""
+    target = machine.root / RELEASE.lstrip("/")
+    target.mkdir(parents=True)
+    command = ["tar", "--extract", "--gzip", "--file", str(archive), "--directory", str(target), "--strip-components=1"]
+    subprocess.run(command, check=True)
+
+
+class Device:
+    """The updater inside ``machine``, and one attempt at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.attempt = ""
+
+    # The socket ----------------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> AnyReply:
+        """Ask the updater as root, who may do what the agent may.
+
+        Raises:
+            OSError: it does not listen.
+            NotReady: the machine is off.
+        """
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(str(self.machine.inside(DEFAULT_SOCKET)))
+            connection.sendall(msgspec.json.encode(request) + b"\n")
+            with connection.makefile("rb") as lines:
+                return _reply.decode(lines.readline(MAX_REPLY_BYTES))
+
+    def answers(self) -> bool:
+        """Whether the updater listens."""
+        with contextlib.suppress(OSError, NotReady, msgspec.DecodeError):
+            return isinstance(self.ask(GetStatus()), UpdaterStatus)
+        return False
+
+    def begin(self, *, remaining_seconds: int = 3600) -> AnyReply:
+        """Offer it a new attempt, or the one it has again."""
+        self.attempt = self.attempt or str(uuid.uuid4())
+        wait_until(self.answers, seconds=SECONDS, what="the updater answers")
+        return self.ask(Begin(self.attempt, SYSTEM_UPGRADE_V1, remaining_seconds))
+
+    def standing(self) -> Standing | None:
+        """Where the attempt stands; ``None`` while nobody answers."""
+        with contextlib.suppress(OSError, NotReady, msgspec.DecodeError):
+            status = self.ask(GetStatus())
+            if isinstance(status, UpdaterStatus):
+                return next((one for one in status.attempts if one.attempt == self.attempt), None)
+        return None
+
+    def note_contact(self) -> None:
+        """What the agent says once the control plane has acknowledged a report in this boot."""
+        self.ask(NoteContact(self.machine.boot_id()))
+
+    def entries(self) -> list[str]:
+        """The attempt's journal as ``step event`` words, in order."""
+        page = self.ask(GetJournal(self.attempt))
+        if not isinstance(page, JournalPage):
+            raise TypeError(f"the updater answered with {page}")
+        return [f"{entry.step} {entry.event}" for entry in page.entries]
+
+    # Waiting -------------------------------------------------------------------------------------------------------
+
+    def wait_for(self, what: str, holds: Callable[[Standing], bool]) -> Standing:
+        """Until something holds of the attempt.
+
+        Raises:
+            TimeoutError: with what the updater said meanwhile.
+        """
+
+        def found() -> Standing | None:
+            standing = self.standing()
+            return standing if standing and holds(standing) else None
+
+        try:
+            return wait_until(found, seconds=SECONDS, what=what)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self.machine.journal(UPDATER_UNIT)}") from None
+
+    def wait_for_step(self, step: str) -> Standing:
+        return self.wait_for(f"the attempt is at {step}", lambda found: found.step == step)
+
+    def wait_for_end(self) -> Standing:
+        """Until it is over or root has to help, doing what the agent does meanwhile: it asks again for time after a
+        boot, and tells of its contact.
+        """
+
+        def is_over(found: Standing) -> bool:
+            if found.needs_time:
+                self.begin()
+            elif found.step == "verify" and found.state is AttemptState.RUNNING:
+                self.note_contact()
+            return found.state in _OVER
+
+        return self.wait_for("the attempt is over", is_over)
+
+    # Blows ---------------------------------------------------------------------------------------------------------
+
+    def updater_pid(self) -> int:
+        """The updater's process, as this host counts."""
+        shown = self.machine.run("systemctl", "show", "--property=MainPID", "--value", UPDATER_UNIT).stdout
+        return self.machine.pid_outside(int(shown))
+
+    def kill_updater(self) -> None:
+        os.kill(self.updater_pid(), signal.SIGKILL)
+
+    def journal_path(self) -> Path:
+        """The attempt's journal on disk, read from outside."""
+        folder = self.machine.root / "var/lib/harmony-fleet/updater/attempts"
+        return next(folder.glob(f"*{self.attempt}.journal"))
+
+    def freeze_at(self, step: str, event: str) -> bool:
+        """Stop the updater's process right after it wrote that record; whether it came no further.
+
+        It must be called before the step is reached; what it does in that instant is what a kill meets.
+        """
+        pid = self.updater_pid()
+        wait_until(lambda: (step, event) in self._records(), seconds=SECONDS, what=f"{step} {event}", every=0.0005)
+        os.kill(pid, signal.SIGSTOP)
+        return self._records()[-1] == (step, event)
+
+    def _records(self) -> list[tuple[str, str]]:
+        with contextlib.suppress(OSError, StopIteration):
+            lines = self.journal_path().read_bytes().split(b"\n")
+            found = [msgspec.json.decode(line) for line in lines if line.endswith(b"}")]
+            return [(record["step"], record["event"]) for record in found]
+        return []
