@@ -19,6 +19,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "DEBIAN_PRIORITY": "critical",
     # Changelogs are for people who sit in front of it.
     "APT_LISTCHANGES_FRONTEND": "none",
+    "APT_LISTBUGS_FRONTEND": "none",
     # The device is started anew afterwards; until then agent, updater and containers go on (SYS-1).
     "NEEDRESTART_SUSPEND": "1",
     "NEEDRESTART_MODE": "l",
@@ -53,7 +54,7 @@ AUDIT = ("/usr/bin/dpkg", "--audit")
 INSTALLED = (
     "/usr/bin/dpkg-query",
     "--show",
-    "--showformat=${db:Status-Status} ${Package} ${Version} ${Installed-Size}\n",
+    "--showformat=${db:Status-Status} ${Package} ${Architecture} ${Installed-Size}\n",
 )
 SHOW = ("/usr/bin/apt-cache", "show", "--no-all-versions")
 IS_NEWER = ("/usr/bin/dpkg", "--compare-versions")
@@ -66,6 +67,15 @@ def output(command: Sequence[str], *, limit_seconds: float = 110, codes: Sequenc
     Raises:
         MachineError: it could not be run, took too long, or ended with a code that is none of ``codes``.
     """
+    return _run(command, limit_seconds, codes).stdout.decode(errors="replace")
+
+
+def code(command: Sequence[str], *, codes: Sequence[int]) -> int:
+    """With what a command ends; raises as :func:`output`."""
+    return _run(command, 110, codes).returncode
+
+
+def _run(command: Sequence[str], limit_seconds: float, codes: Sequence[int]) -> subprocess.CompletedProcess[bytes]:
     name = " ".join(command[:2])
     try:
         done = subprocess.run(  # noqa: S603  (fixed programs with lists of arguments)
@@ -82,6 +92,7 @@ def output(command: Sequence[str], *, limit_seconds: float = 110, codes: Sequenc
     except OSError as error:
         raise MachineError(f"{name} could not be run: {error.strerror}") from None
     if done.returncode not in codes:
-        words = printable((done.stderr or done.stdout).decode(errors="replace").strip())[-_MAX_ERROR_CHARS:]
+        # apt says on its standard output which package is to blame, and only then "E: Unmet dependencies".
+        words = printable((done.stdout + done.stderr).decode(errors="replace").strip())[-_MAX_ERROR_CHARS:]
         raise MachineError(f"{name} ended with exit code {done.returncode}: {words}")
-    return done.stdout.decode(errors="replace")
+    return done

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 
-_PACKAGE = re.compile(r"^linux-image-(?P<release>\d.*?)(?:-unsigned|-dbg)?$")
+_PACKAGE = re.compile(r"^linux-image-(?:unsigned-)?(?P<release>\d.*?)(?:-unsigned)?$")
 #: ``6.1.0-13-cloud-amd64``, ``6.1.0-0.deb11.13-amd64``, ``6.12.25+rpt-rpi-v8``, ``6.1.0-rpi7-rpi-v8``: a version, the
 #: number of its binary interface, and the flavour, which is all that upgrades keep.
 _RELEASE = re.compile(r"^\d[\w.~+]*(?:-(?:\d[\w.~+]*|rpi\d+|rc\d+))*-(?P<flavour>[a-z][a-z0-9-]*)$")

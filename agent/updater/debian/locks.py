@@ -9,6 +9,8 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from agent.wording import printable
+
 #: In the order in which apt takes them.
 LOCKS = (
     "/var/lib/dpkg/lock-frontend",
@@ -18,9 +20,11 @@ LOCKS = (
 )
 #: The kernel's ``struct flock`` on 64 bit: type, whence, start, length, process.
 _FLOCK = "hhqqi"
+#: How the kernel numbers a holder outside of our process namespace; held it is all the same.
+_UNSEEN = -1
 
 
-def holder(paths: Iterable[str] = LOCKS) -> str:
+def holder(paths: Iterable[str]) -> str:
     """``unattended-upgr (process 812)``, or empty when all are free. The kernel is asked, nothing is locked for it.
 
     Raises:
@@ -28,7 +32,7 @@ def holder(paths: Iterable[str] = LOCKS) -> str:
     """
     for path in paths:
         if process := _process(path):
-            return f"{_name(process)} (process {process})"
+            return _name(process)
     return ""
 
 
@@ -42,11 +46,13 @@ def _process(path: str) -> int:
         kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
     finally:
         os.close(descriptor)
-    # A holder outside our process namespace is number 0 or -1 to us; held it is all the same.
-    return 0 if kind == fcntl.F_UNLCK else process or -1
+    return 0 if kind == fcntl.F_UNLCK else process or _UNSEEN
 
 
 def _name(process: int) -> str:
+    if process == _UNSEEN:
+        return "a process outside of this container"
+    name = "a process that has just ended"
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/comm").read_text(errors="replace").strip()
-    return "somebody"
+        name = printable(Path(f"/proc/{process}/comm").read_text(errors="replace").removesuffix("\n"), keep="")
+    return f"{name} (process {process})"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agent.clock import SystemClock
-from agent.updater.debian import commands, kernels, locks
+from agent.updater.debian import commands, filesystems, kernels, locks
 from agent.updater.debian.simulation import (
     Boot,
     Change,
     Installed,
+    Key,
     Outcome,
     Sizes,
     candidate_sizes,
@@ -26,7 +28,10 @@ from agent.updater.machine import FOLDERS, Job, JobStatus, MachineError, Simulat
 from agent.wording import printable
 
 _DPKG_UPDATES = Path("/var/lib/dpkg/updates")
+_DPKG_INFO = Path("/var/lib/dpkg/info")
+_WRITES_INITRD = re.compile(rb"^[^#\n]*\b(?:update-initramfs|dracut)\b", re.MULTILINE)
 _BOOT = Path("/boot")
+_MOUNTS = Path("/proc/self/mountinfo")
 _NEEDED = ("/usr/bin/apt-get", "/usr/bin/dpkg", "/usr/bin/systemd-run", "/run/systemd/system")
 #: Name and version as apt's own simulation printed them, before they go back to it.
 _WORD = re.compile(r"[a-z0-9][A-Za-z0-9+.:~_-]*")
@@ -77,7 +82,7 @@ class DebianMachine:
 
     def lock_holder(self) -> str:
         try:
-            return locks.holder()
+            return locks.holder(locks.LOCKS)
         except OSError as error:
             raise MachineError(f"{error.filename}: {error.strerror}") from None
 
@@ -104,11 +109,7 @@ class DebianMachine:
 
 
 def _is_newer(one: str, other: str) -> bool:
-    try:
-        commands.output([*commands.IS_NEWER, one, "gt", other])
-    except MachineError:
-        return False
-    return True
+    return commands.code([*commands.IS_NEWER, one, "gt", other], codes=(0, 1)) == 0
 
 
 def _left_by_dpkg() -> bool:
@@ -123,21 +124,22 @@ def _volume(folder: Path) -> Volume:
     there = folder if folder.exists() else Path("/")
     try:
         found = os.statvfs(there)
-        return Volume(str(there.stat().st_dev), found.f_bavail * found.f_frsize)
+        pool = filesystems.pool(_MOUNTS.read_text(errors="replace"), os.path.realpath(there))
+        return Volume(pool or str(there.stat().st_dev), found.f_bavail * found.f_frsize)
     except OSError as error:
         raise MachineError(f"{there}: {error.strerror}") from None
 
 
-def _sizes(found: Outcome) -> dict[str, Sizes]:
-    words = [f"{change.name}={change.new}" for change in found.changes]
-    odd = [f"{change.name}={change.new}" for change in found.changes if not _is_plain(change)]
+def _sizes(found: Outcome) -> dict[Key, Sizes]:
+    words = [f"{change.printed}={change.new}" for change in found.changes]
+    odd = next((change for change in found.changes if not _is_plain(change)), None)
     if odd:
-        raise MachineError(f"apt speaks of {odd[0]!r}, which is no name and version of a package")
+        raise MachineError(f"apt speaks of {odd.printed!r} {odd.new!r}, which is no name and version of a package")
     return candidate_sizes(commands.output([*commands.SHOW, *words])) if words else {}
 
 
 def _is_plain(change: Change) -> bool:
-    return bool(_WORD.fullmatch(change.name) and _WORD.fullmatch(change.new))
+    return bool(_WORD.fullmatch(change.printed) and _WORD.fullmatch(change.new))
 
 
 def _boot() -> Boot:
@@ -145,7 +147,16 @@ def _boot() -> Boot:
     return Boot(
         kernel=sum(_largest(kind) for kind in ("vmlinuz-*", "System.map-*", "config-*")),
         initrd=_largest("initrd.img-*"),
+        writers=frozenset(_initrd_writers()),
     )
+
+
+def _initrd_writers() -> Iterator[str]:
+    """Installed packages that call for a new initial file system in a script or by a trigger."""
+    for path in sorted(_DPKG_INFO.glob("*.postinst")) + sorted(_DPKG_INFO.glob("*.triggers")):
+        with contextlib.suppress(OSError):
+            if _WRITES_INITRD.search(path.read_bytes()):
+                yield path.stem.partition(":")[0]
 
 
 def _largest(pattern: str) -> int:

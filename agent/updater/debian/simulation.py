@@ -6,35 +6,42 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from agent.updater.debian.kernels import releases
 from agent.updater.machine import BOOT, ROOT, VAR, Simulation
 
 _KIBIBYTE = 1024
-#: ``Inst name [old] (new origin [arch])``: without an old version the package is new.
-_INST = re.compile(r"^Inst (?P<name>[a-z0-9][a-z0-9+.:-]*)(?: \[(?P<old>[^]\s]+)\])? \((?P<new>[^\s)]+)")
-_REMV = re.compile(r"^(?:Remv|Purg) (?P<name>[a-z0-9][a-z0-9+.:-]*)")
-_KERNEL = re.compile(r"^linux-image-\d")
-#: Packages whose upgrade writes the initial file system anew.
-_INITRD_WRITERS = (
-    "initramfs-tools",
-    "initramfs-tools-core",
-    "dracut",
-    "dracut-core",
-    "busybox",
-    "cryptsetup-initramfs",
+#: ``Inst name [old] (new origin [architecture])``: without an old version the package is new.
+_INST = re.compile(
+    r"^Inst (?P<name>[a-z0-9][a-z0-9+.:-]*)(?: \[(?P<old>[^]\s]+)\])? "
+    r"\((?P<new>[^\s)]+)(?:[^)]* \[(?P<architecture>[a-z0-9-]+)\]\))?"
 )
+_INSTALLED_WORDS = 4
+_REMV = re.compile(r"^(?:Remv|Purg) (?P<name>[a-z0-9][a-z0-9+.:-]*)")
+#: What is in the initial file system, and so writes it anew also when it is installed for the first time.
+_INITRD_PARTS = re.compile(r"^(?:firmware-.*|.*-microcode|initramfs-tools.*|dracut.*|cryptsetup-initramfs)$")
+#: The initial file system is packed from a folder in ``/var/tmp``, where it is this much larger.
+_UNPACKED_INITRD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A package that would be installed or upgraded, as apt's simulation names it."""
+    """A package that would be installed or upgraded.
 
-    name: str
+    ``printed`` is its name as apt's simulation has it, for a foreign architecture ``libc6:i386``.
+    """
+
+    printed: str
     new: str
     old: str = ""
+    architecture: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.printed.partition(":")[0]
 
     @property
     def is_kernel(self) -> bool:
-        return bool(_KERNEL.match(self.name))
+        return bool(releases([self.name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +62,42 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a kernel takes in ``/boot``, by those that are there; ``initrd`` is 0 where none is."""
+    """What a kernel takes in ``/boot``, by those that are there; ``initrd`` is 0 where none is.
+
+    ``writers`` are the installed packages that write the initial file system anew when they are upgraded.
+    """
 
     kernel: int = 0
     initrd: int = 0
+    writers: frozenset[str] = frozenset()
+
+
+#: A package's name and architecture: several architectures of one may be installed.
+Key = tuple[str, str]
 
 
 def outcome(text: str) -> Outcome:
-    """Read ``apt-get --simulate``. A package named with its architecture keeps only its name."""
+    """Read ``apt-get --simulate``. What is removed keeps only its name, whatever its architecture."""
     changes: dict[str, Change] = {}
     removes: dict[str, None] = {}
     for line in text.splitlines():
         if found := _INST.match(line):
-            name = found["name"].partition(":")[0]
-            changes[name] = Change(name, found["new"], found["old"] or "")
+            name = found["name"]
+            changes[name] = Change(name, found["new"], found["old"] or "", found["architecture"] or "")
         elif found := _REMV.match(line):
             removes[found["name"].partition(":")[0]] = None
     return Outcome(tuple(changes.values()), tuple(removes))
 
 
-def candidate_sizes(text: str) -> dict[str, Sizes]:
-    """Sizes by package from ``apt-cache show``; what can't be read counts as 0."""
-    sizes: dict[str, Sizes] = {}
+def candidate_sizes(text: str) -> dict[Key, Sizes]:
+    """Read ``apt-cache show``; what can't be read counts as 0, and of several versions the largest."""
+    sizes: dict[Key, Sizes] = {}
     for paragraph in text.split("\n\n"):
         fields = dict(_fields(paragraph))
-        if name := fields.get("Package"):
-            sizes[name] = Sizes(_number(fields.get("Size")), _number(fields.get("Installed-Size")) * _KIBIBYTE)
+        key = (fields.get("Package", ""), fields.get("Architecture", ""))
+        before = sizes.get(key, Sizes())
+        archive, unpacked = _number(fields.get("Size")), _number(fields.get("Installed-Size")) * _KIBIBYTE
+        sizes[key] = Sizes(max(before.archive, archive), max(before.unpacked, unpacked))
     return sizes
 
 
@@ -89,7 +106,7 @@ class Installed:
     """An installed package; ``unpacked`` in bytes."""
 
     name: str
-    version: str
+    architecture: str
     unpacked: int
 
 
@@ -97,36 +114,41 @@ def installed(text: str) -> list[Installed]:
     """Read what ``dpkg-query`` prints for :data:`~agent.updater.debian.commands.INSTALLED`."""
     found = []
     for line in text.splitlines():
-        status, _, rest = line.partition(" ")
-        name, version, *size = rest.split(" ")[:3] if status == "installed" else ("", "")
-        if name:
-            found.append(Installed(name, version, _number(size[0] if size else "") * _KIBIBYTE))
+        words = line.split(" ")
+        if words[0] == "installed" and len(words) >= _INSTALLED_WORDS:
+            found.append(Installed(words[1], words[2], _number(words[3]) * _KIBIBYTE))
     return found
 
 
-def simulated(found: Outcome, new: Mapping[str, Sizes], old: Iterable[Installed], boot: Boot) -> Simulation:
+def simulated(found: Outcome, new: Mapping[Key, Sizes], old: Iterable[Installed], boot: Boot) -> Simulation:
     """The space is an upper bound: dpkg keeps a package's old files until its new ones are there."""
-    before = {package.name: package.unpacked for package in old}
+    before = {(package.name, package.architecture): package.unpacked for package in old}
     grown = largest = archives = 0
     for change in found.changes:
-        sizes = new.get(change.name, Sizes())
+        key = (change.name, change.architecture)
+        sizes = new.get(key, Sizes())
         archives += sizes.archive
-        grown += max(0, sizes.unpacked - before.get(change.name, 0))
+        grown += max(0, sizes.unpacked - (before.get(key, 0) if change.old else 0))
         largest = max(largest, sizes.unpacked)
     upgrades = sum(1 for change in found.changes if change.old)
+    in_boot, packing = _boot_needs(found.changes, boot)
     return Simulation(
         upgrades=upgrades,
         installs=len(found.changes) - upgrades,
         removes=found.removes,
-        needs={ROOT: grown + largest, VAR: archives, BOOT: _boot_needs(found.changes, boot)},
+        needs={ROOT: grown + largest, VAR: archives + packing, BOOT: in_boot},
     )
 
 
-def _boot_needs(changes: Iterable[Change], boot: Boot) -> int:
+def _boot_needs(changes: Iterable[Change], boot: Boot) -> tuple[int, int]:
+    """Bytes in ``/boot``, and those to pack an initial file system.
+
+    One that is there already is written beside its old self, which is removed then.
+    """
     kernels = sum(change.is_kernel for change in changes)
-    if kernels:
-        return kernels * (boot.kernel + boot.initrd)
-    return boot.initrd if any(change.name in _INITRD_WRITERS for change in changes) else 0
+    rewrites = any(change.name in boot.writers or _INITRD_PARTS.match(change.name) for change in changes)
+    in_boot = kernels * (boot.kernel + boot.initrd) + rewrites * boot.initrd
+    return in_boot, (boot.initrd * _UNPACKED_INITRD if kernels or rewrites else 0)
 
 
 def _fields(paragraph: str) -> Iterable[tuple[str, str]]:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.clock import SystemClock
 from agent.updater.debian.commands import ENVIRONMENT, JOBS, output
 from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus
 from agent.wording import printable
@@ -36,6 +37,7 @@ class Units:
     def __init__(self, outputs: Path) -> None:
         self._outputs = outputs
         self._heard: dict[str, _Heard] = {}
+        self._clock = SystemClock()
 
     def start(self, attempt: str, job: Job) -> None:
         """Start it unless it runs.
@@ -92,7 +94,10 @@ class Units:
             f"Description=Harmony Fleet: {job.value} of the packages",
             "RemainAfterExit=yes",  # how it ended stays readable until the next boot
             f"StandardOutput=truncate:{self._output(unit)}",
-            f"StandardError=append:{self._output(unit)}",
+            # Not the file once more: two places in one file would write over each other's words.
+            "StandardError=inherit",
+            # When memory runs out the kernel ends one process; systemd must not end dpkg because of it.
+            "OOMPolicy=continue",
             "UMask=0022",
             *(_FINISHES if job is not Job.UPDATE else ()),
         ]
@@ -109,21 +114,30 @@ class Units:
         return self._outputs / f"{unit.removesuffix('.service')}.log"
 
     def _silence(self, unit: str, found: dict[str, str]) -> float:
-        """A job that was there before this updater is judged by when it started: nobody watched it."""
-        size = self._size(unit)
+        """A job that an earlier updater watched is judged by its file, whose time is on a clock that people set: never
+        more than the job is old.
+        """
+        size, written = self._written(unit)
         heard = self._heard.get(unit)
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        if heard is None or heard.size != size:
-            began = int(found["ExecMainStartTimestampMonotonic"] or 0) / 1e6
-            is_new = heard is None and 0 <= time.monotonic() - began < 1
-            heard = self._heard[unit] = _Heard(size, now - (time.monotonic() - began) if is_new else now)
-        return max(0.0, now - heard.at)
+        if heard is None:
+            age = self._clock.monotonic() - int(found["ExecMainStartTimestampMonotonic"] or 0) / 1e6
+            silent = min(self._clock.now() - written, age)
+            heard = self._heard[unit] = _Heard(size, now - max(0.0, silent))
+        elif heard.size != size:
+            heard = self._heard[unit] = _Heard(size, now)
+        return now - heard.at
 
     def _size(self, unit: str) -> int:
+        return self._written(unit)[0]
+
+    def _written(self, unit: str) -> tuple[int, float]:
+        """Bytes of the output, and when the last of them were written."""
         try:
-            return self._output(unit).stat().st_size
+            found = self._output(unit).stat()
         except OSError:
-            return 0
+            return 0, 0.0
+        return found.st_size, found.st_mtime
 
     def _tail(self, unit: str) -> str:
         try:
