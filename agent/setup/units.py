@@ -20,12 +20,13 @@ MemoryDenyWriteExecute=yes
 NoNewPrivileges=yes
 PrivateDevices=yes
 ProtectClock=yes
-ProtectControlGroups=yes
 ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes
-ProtectKernelTunables=yes
 ProtectSystem=strict
+# What ProtectKernelTunables and ProtectControlGroups do, but with the /proc that the machine has: theirs is another one,
+# in which a device that is a container itself (LXC, nspawn) has the boot id of its host.
+ReadOnlyPaths=/proc/sys /sys
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent.updater import journal
 from agent.wire.messages import AttemptState
 from agent.wire.updater import (
     DEFAULT_SOCKET,
@@ -165,7 +166,6 @@ class Device:
 
     def _records(self) -> list[tuple[str, str]]:
         with contextlib.suppress(OSError, StopIteration):
-            lines = self.journal_path().read_bytes().split(b"\n")
-            found = [msgspec.json.decode(line) for line in lines if line.endswith(b"}")]
-            return [(record["step"], record["event"]) for record in found]
+            contents = journal.read(self.journal_path().read_bytes())
+            return [(record.step, record.event.value) for record in contents.records]
         return []

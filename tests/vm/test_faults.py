@@ -35,7 +35,7 @@ class Row:
 KILLED, POWER = "updater killed", "power cut"
 STOPPED, STARTED_ANEW = "The updater was stopped", "The device was started anew"
 ROWS = [
-    Row(KILLED, "accepted", "began", COMPLETED),
+    Row(KILLED, "accepted", "ended", COMPLETED),
     Row(KILLED, "preflight", "began", FAILED, f"{STOPPED} in the step preflight; no package was changed"),
     Row(KILLED, "preflight", "ended", FAILED, f"{STOPPED} after the step preflight; no package was changed"),
     Row(KILLED, "update", "began", FAILED, f"{STOPPED} in the step update; no package was changed"),
@@ -45,7 +45,7 @@ ROWS = [
     Row(KILLED, "audit", "ended", COMPLETED),
     Row(KILLED, "reboot", "began", COMPLETED),
     Row(KILLED, "verify", "began", COMPLETED),
-    Row(POWER, "accepted", "began", COMPLETED),
+    Row(POWER, "accepted", "ended", COMPLETED),
     Row(POWER, "preflight", "began", FAILED, f"{STARTED_ANEW} in the step preflight; no package was changed"),
     Row(POWER, "update", "began", FAILED, f"{STARTED_ANEW} in the step update; no package was changed"),
     Row(POWER, "simulate", "began", FAILED, f"{STARTED_ANEW} in the step simulate; no package was changed"),
@@ -173,7 +173,7 @@ def test_an_upgrade_that_would_remove_podman_is_refused(new_device: NewDevice) -
     device.begin()
     end = device.wait_for_end()
     assert end.state is FAILED
-    assert "it would remove podman, which the fleet needs" in end.message
+    assert "It would remove podman, which the fleet needs" in end.message
 
 
 @pytest.mark.clause("SYS-2")
