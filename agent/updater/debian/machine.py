@@ -102,6 +102,7 @@ class DebianMachine:
     # The device
 
     def reboot(self) -> None:
+        self._units.end_leftovers()
         commands.output(commands.REBOOT)
 
     def _installed(self) -> list[Installed]:

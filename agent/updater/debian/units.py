@@ -8,9 +8,10 @@ from pathlib import Path
 
 from agent.clock import SystemClock
 from agent.updater.debian.commands import ENVIRONMENT, JOBS, output
-from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus
+from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus, MachineError
 from agent.wording import printable
 
+_PREFIX = "harmony-fleet-apt-"
 _SYSTEMCTL = "/usr/bin/systemctl"
 _SHOWN = ("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic")
 _KILLED = 2  # CLD_KILLED; 3 is the same with a core dump
@@ -53,7 +54,12 @@ class Units:
             self._forget(unit)
         self._make_room()
         self._heard.pop(unit, None)
-        output(["/usr/bin/systemd-run", *self._properties(unit, job), "--", *JOBS[job]])
+        try:
+            output(["/usr/bin/systemd-run", *self._properties(unit, job), "--", *JOBS[job]])
+        except MachineError:
+            # systemd-run also fails when the job itself failed in its first instant; that one has an end to be seen.
+            if self.observe(attempt, job).state is JobState.ABSENT:
+                raise
 
     def observe(self, attempt: str, job: Job) -> JobStatus:
         """Where it stands.
@@ -77,6 +83,16 @@ class Units:
             MachineError: systemd could not end it.
         """
         self._forget(_unit(attempt, job))
+
+    def end_leftovers(self) -> None:
+        """End what jobs that are over have left running, such as a key agent that some maintainer script woke up.
+
+        A shutdown would wait for it as patiently as for dpkg.
+
+        Raises:
+            MachineError: systemd could not be asked.
+        """
+        output([_SYSTEMCTL, "kill", "--signal=SIGTERM", f"{_PREFIX}*.service"], codes=(0, 1))
 
     def _make_room(self) -> None:
         self._outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -150,7 +166,7 @@ class Units:
 
 
 def _unit(attempt: str, job: Job) -> str:
-    return f"harmony-fleet-apt-{attempt}-{job.value}.service"
+    return f"{_PREFIX}{attempt}-{job.value}.service"
 
 
 def _show(unit: str) -> dict[str, str]:
