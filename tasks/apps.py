@@ -11,6 +11,7 @@ class TasksConfig(AppConfig):
         from devices.signals import device_forgotten  # noqa: PLC0415  (models have to be loaded)
         from fleet.core import kinds  # noqa: PLC0415
         from tasks.services.applying import taskrun_apply  # noqa: PLC0415
+        from tasks.services.schedules import schedule_apply  # noqa: PLC0415
 
         device_forgotten.connect(_look_again, dispatch_uid="tasks.device_forgotten")
         kinds.register(
@@ -19,6 +20,14 @@ class TasksConfig(AppConfig):
                 apply=lambda manifest, actor, dry_run: taskrun_apply(manifest=manifest, actor=actor, dry_run=dry_run),
                 model="tasks.taskrun",
                 permissions=("tasks.add_taskrun", "tasks.change_taskrun"),
+            ),
+        )
+        kinds.register(
+            "TaskSchedule",
+            kinds.Kind(
+                apply=lambda manifest, actor, dry_run: schedule_apply(manifest=manifest, actor=actor, dry_run=dry_run),
+                model="tasks.taskschedule",
+                permissions=("tasks.add_taskschedule", "tasks.change_taskschedule"),
             ),
         )
 

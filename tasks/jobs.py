@@ -37,6 +37,12 @@ def evaluate_run(run_id: int) -> None:
     services.taskrun_evaluate(run_id=run_id)
 
 
+@shared_task(name="tasks.run_schedule")
+def run_schedule(schedule_id: int) -> None:
+    """The run of one schedule's time; beat rings at each."""
+    services.schedule_tick(schedule_id=schedule_id)
+
+
 SCHEDULE: dict[str, dict[str, Any]] = {
     "tasks.drain_attempts": scheduled(drain_attempts, settings.FLEET_DRAIN_SECONDS),
     "tasks.sweep": scheduled(sweep, settings.FLEET_SWEEP_SECONDS),

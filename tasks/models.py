@@ -40,6 +40,7 @@ class TaskRun(ConcurrentTransitionMixin, models.Model):
     executor = models.CharField(max_length=64)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=150, blank=True)
+    schedule = models.ForeignKey("tasks.TaskSchedule", null=True, on_delete=models.SET_NULL, related_name="runs")
     deadline_at = models.DateTimeField(db_index=True, help_text="After it nothing new starts (TSK-4).")
     deleted_at = models.DateTimeField(null=True)
     frozen_at = models.DateTimeField(null=True)
@@ -117,3 +118,31 @@ class Chapter(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} {self.message}"
+
+
+class TaskSchedule(models.Model):
+    """Makes runs of one task at the times of a cron expression (TSK-9); its runs outlive it as history."""
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    namespace = models.CharField(max_length=63, validators=[RegexValidator(names.DNS_LABEL)])
+    name = models.CharField(max_length=253, validators=[RegexValidator(names.DNS_SUBDOMAIN)])
+    labels = models.JSONField(default=dict, blank=True)
+    annotations = models.JSONField(default=dict, blank=True)
+    spec = models.JSONField()
+    spec_hash = models.CharField(max_length=64)
+    generation = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=150, blank=True)
+    crontab = models.OneToOneField("django_celery_beat.CrontabSchedule", on_delete=models.PROTECT, related_name="+")
+    suspended = models.BooleanField(default=False)
+    next_at = models.DateTimeField(null=True, db_index=True, help_text="The next time; none while it is suspended.")
+    last_at = models.DateTimeField(null=True, help_text="The last time that came, whatever came of it.")
+    last_run = models.ForeignKey(TaskRun, null=True, on_delete=models.SET_NULL, related_name="+")
+    message = models.TextField(blank=True, help_text="What came of the last time, in one sentence.")
+
+    class Meta:
+        ordering = ["namespace", "name"]
+        constraints = [models.UniqueConstraint(fields=["namespace", "name"], name="taskschedule_name_once")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

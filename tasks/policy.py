@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from enum import Enum
 
 from fleet.targeting import wording
 from fleet.targeting.conditions import Conditions, Stamp, devices
 from fleet.targeting.policy import Count
 from fleet.targeting.wording import Blocker
+
+#: A time of a schedule that nobody looked at for longer than this is over: nothing begins at an hour nobody asked for.
+PATIENCE = timedelta(hours=1)
 
 
 class Due(Enum):
@@ -75,3 +78,17 @@ def conditions(existing: Conditions, phase: str, every: Count, message: str, now
     stamp.set("Degraded", every.failed > 0, "DevicesFailed" if every.failed else "NoneFailed", "")
     stamp.set("Ready", phase == "Completed", phase, message)
     return stamp.conditions
+
+
+def newest_time(first: datetime, now: datetime, after: Callable[[datetime], datetime]) -> datetime | None:
+    """Of the times from ``first`` to ``now`` the one to act upon: the newest, so that they don't pile up (TSK-9).
+
+    ``after`` gives the time that follows a moment. None when all of them are longer ago than :data:`PATIENCE`.
+    """
+    oldest = now - PATIENCE
+    due = first if first >= oldest else after(oldest)
+    if due > now:
+        return None
+    while (following := after(due)) <= now:
+        due = following
+    return due

@@ -154,6 +154,25 @@ class TaskRun(Strict):
     spec: TaskRunSpec
 
 
+class TaskScheduleSpec(Strict):
+    """``schedule``: cron's five fields in ``timeZone``; each time one run of ``template`` is made (TSK-9)."""
+
+    schedule: Annotated[str, Meta(max_length=200)]
+    template: TaskRunSpec
+    timeZone: Annotated[str, Meta(max_length=63)] = "UTC"
+
+
+class TaskSchedule(Strict):
+    apiVersion: Literal["fleet.nationtech.io/v1alpha1"]
+    kind: Literal["TaskSchedule"]
+    metadata: Metadata
+    spec: TaskScheduleSpec
+
+
 #: Manifest types by ``kind``; the door looks here.
-KINDS: dict[str, type[Deployment] | type[TaskRun]] = {"Deployment": Deployment, "TaskRun": TaskRun}
-Manifest = Deployment | TaskRun
+KINDS: dict[str, type[Deployment] | type[TaskRun] | type[TaskSchedule]] = {
+    "Deployment": Deployment,
+    "TaskRun": TaskRun,
+    "TaskSchedule": TaskSchedule,
+}
+Manifest = Deployment | TaskRun | TaskSchedule

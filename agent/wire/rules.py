@@ -10,8 +10,9 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from zoneinfo import available_timezones
 
-from agent.wire import ports
+from agent.wire import cron, ports
 from agent.wire.manifest import (
     MAX_ENV_BYTES,
     Deployment,
@@ -20,6 +21,8 @@ from agent.wire.manifest import (
     PodmanService,
     PodmanV0,
     SelectorRequirement,
+    TaskSchedule,
+    TaskScheduleSpec,
 )
 
 #: Spread out, ranges take memory on server and device; nobody needs more than every port for both protocols.
@@ -41,8 +44,20 @@ class Fault:
 
 def check(manifest: Manifest) -> list[Fault]:
     """All faults of a decoded manifest that its schema could not see (DEP-3 to DEP-6)."""
+    if isinstance(manifest, TaskSchedule):
+        spec = manifest.spec
+        return [*_selector(spec.template.targetSelector, "spec.template.targetSelector"), *_times(spec)]
     faults = list(_selector(manifest.spec.targetSelector, "spec.targetSelector"))
     return [*faults, *check_score(manifest.spec.score.data)] if isinstance(manifest, Deployment) else faults
+
+
+def _times(spec: TaskScheduleSpec) -> Iterator[Fault]:
+    try:
+        cron.read(spec.schedule)
+    except ValueError as error:
+        yield Fault("spec.schedule", f"{spec.schedule!r} {error}")
+    if spec.timeZone not in available_timezones():
+        yield Fault("spec.timeZone", f"{spec.timeZone!r} is not known; allowed: names as Europe/Zurich, or UTC")
 
 
 def check_score(score: PodmanV0, path: str = "spec.score.data") -> list[Fault]:

@@ -68,6 +68,7 @@ def _navigation() -> list[dict[str, Any]]:
                     "Deployments", "deployed_code", "admin:rollouts_deployment_changelist", "rollouts.view_deployment"
                 ),
                 _item("Task runs", "system_update", "admin:tasks_taskrun_changelist", "tasks.view_taskrun"),
+                _item("Schedules", "event_repeat", "admin:tasks_taskschedule_changelist", "tasks.view_taskschedule"),
                 _item("Attempts", "timeline", "admin:upgrades_attempt_changelist", "upgrades.view_attempt"),
                 _item("Secrets", "lock", "admin:vault_secret_changelist", "vault.view_secret"),
             ],

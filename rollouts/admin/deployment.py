@@ -14,13 +14,13 @@ from unfold.decorators import display
 from unfold.enums import ActionVariant
 
 from fleet.core.adminkit import show
+from fleet.core.adminkit.editor import EditViews
 from fleet.core.adminkit.live import LiveViews
 from fleet.core.adminkit.pages import Operation
 from fleet.core.adminkit.records import records_of
 from fleet.core.labels import explain
 from rollouts import selectors, services
 from rollouts.admin import live, looks, manifest
-from rollouts.admin.editor import EditorViews
 from rollouts.admin.forms import GiveUpForm
 from rollouts.admin.logs import READ, LogViews
 from rollouts.models import DELETING, Deployment, Phase
@@ -124,10 +124,11 @@ class PhaseFilter(CheckboxFilter):
 
 
 @admin.register(Deployment)
-class DeploymentAdmin(EditorViews, LogViews, LiveViews):
+class DeploymentAdmin(LogViews, EditViews, LiveViews):
     operations = OPERATIONS
     detail_template = "fleet/rollout.html"
     live_template = "fleet/rollout_live.html"
+    example = manifest.EXAMPLE
     list_display = ("deployment", "phase_badge", "progress", "sentence", "generation", "since")
     list_display_links = ("deployment",)
     list_filter = (PhaseFilter, ("namespace", AllValuesCheckboxFilter))
@@ -179,15 +180,13 @@ class DeploymentAdmin(EditorViews, LogViews, LiveViews):
     def since(self, deployment: Any) -> SafeString:
         return format_html('<span class="hf-nowrap">{}</span>', show.lasting(deployment.phase_since))
 
+    def manifest_of(self, obj: Any) -> str:
+        return manifest.text(obj, selectors.current_revision(obj))
+
+    def may_edit(self, request: HttpRequest, obj: Any) -> bool:
+        return super().may_edit(request, obj) and obj.phase != DELETING
+
     def buttons(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
-        edit = {
-            "title": "Edit manifest",
-            "icon": "edit",
-            "variant": ActionVariant.PRIMARY,
-            "attrs": {"data-operation": "edit"},
-            "path": self.link("edit", obj.pk),
-        }
-        may_edit = request.user.has_perm("rollouts.change_deployment") and obj.phase != DELETING
         logs = {
             "title": "Logs",
             "icon": "article",
@@ -195,7 +194,9 @@ class DeploymentAdmin(EditorViews, LogViews, LiveViews):
             "attrs": {"data-operation": "logs"},
             "path": self.link("logs", obj.pk),
         }
-        return [edit] * may_edit + [logs] * self._may_read_logs(request, obj) + super().buttons(request, obj)
+        buttons = super().buttons(request, obj)
+        place = 1 if self.may_edit(request, obj) else 0
+        return [*buttons[:place], *[logs] * self._may_read_logs(request, obj), *buttons[place:]]
 
     def _may_read_logs(self, request: HttpRequest, obj: Any) -> bool:
         return request.user.has_perm(READ) and obj.released > 0 and obj.phase != DELETING

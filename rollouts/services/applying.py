@@ -52,7 +52,7 @@ def deployment_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = 
         Denied: the actor may not deploy to one of the groups (DEP-7).
         Conflict: the deployment is being deleted.
     """
-    check_groups(manifest.manifest.spec.allowedGroups, actor=actor)
+    check_groups(manifest.spec.get("allowedGroups", ()), actor=actor)
     if dry_run:
         return _foretell(manifest)
     try:

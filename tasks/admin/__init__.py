@@ -1,5 +1,5 @@
-"""The admin's pages for task runs, and what they say before a device is forgotten."""
+"""The admin's pages for task runs and schedules, and what they say before a device is forgotten."""
 
-from tasks.admin import device_panel, taskrun
+from tasks.admin import device_panel, previews, schedule, taskrun
 
-__all__ = ["device_panel", "taskrun"]
+__all__ = ["device_panel", "previews", "schedule", "taskrun"]

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from fleet.core.adminkit import show
 from fleet.core.adminkit.show import Look
-from tasks.models import Phase, TaskRun
+from tasks.models import Phase, TaskRun, TaskSchedule
 
 PHASES: dict[str, Look] = {
     Phase.PENDING: Look("warn", "hourglass_top"),
@@ -75,3 +75,10 @@ def segments(counted: Mapping[str, int]) -> dict[str, Any]:
     parts = [(sum(counted.get(state, 0) for state in states), tone, words) for words, tone, states in SEGMENTS]
     total = sum(counted.values())
     return {"bar": show.bar(parts, total=total), "total": total, "legend": [each for each in parts if each[0]]}
+
+
+def schedule(found: TaskSchedule) -> SafeString:
+    """The badge of a schedule."""
+    if found.suspended:
+        return show.badge("suspended", Look("mute", "pause"))
+    return show.badge("active", Look("good", "event_repeat"))

@@ -14,15 +14,12 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AllValuesCheckboxFilter, ChoicesCheckboxFilter
 from unfold.decorators import display
 
-from devices.selectors import match
 from fleet.core import clock
 from fleet.core.adminkit import show
 from fleet.core.adminkit.editor import EditorViews
 from fleet.core.adminkit.live import LiveViews
 from fleet.core.adminkit.pages import Operation
-from fleet.core.adminkit.previews import Preview, add_previewer
 from fleet.core.adminkit.records import records_of
-from fleet.core.door import Admitted
 from fleet.core.labels import explain
 from tasks import selectors, services
 from tasks.admin import live, looks
@@ -182,20 +179,3 @@ def _runs_of(attempt_ids: Collection[int]) -> dict[int, str]:
     """An attempt leads to its run."""
     runs = selectors.runs_of_attempts(attempt_ids)
     return {attempt: reverse("admin:tasks_taskrun_change", args=[run]) for attempt, run in runs.items()}
-
-
-def _preview(admitted: Admitted, user: Any) -> Preview:
-    done = services.taskrun_apply(manifest=admitted, actor=user, dry_run=True)
-    metadata, spec = admitted.manifest.metadata, admitted.manifest.spec
-    found = match(spec.targetSelector, spec.allowedGroups)
-    return Preview(
-        f"{metadata.namespace}/{metadata.name}",
-        done.outcome,
-        done.generation,
-        matched=len(found.chosen),
-        canaries=sorted(each.device.name for each in found.chosen if each.device.canary),
-        obstacle=found.obstacle.message if found.obstacle else "",
-    )
-
-
-add_previewer("TaskRun", _preview)

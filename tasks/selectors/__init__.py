@@ -11,6 +11,14 @@ from tasks.selectors.lists import (
     target_rows,
     targets_of,
 )
+from tasks.selectors.schedules import (
+    following,
+    live_run,
+    schedule_spec,
+    schedule_status,
+    schedule_text,
+    schedules_due,
+)
 from tasks.selectors.standing import blockers, counted, evidence, free, lacking_capability, spec_of
 
 __all__ = [
@@ -19,11 +27,17 @@ __all__ = [
     "counts_by_state",
     "counts_of",
     "evidence",
+    "following",
     "free",
     "lacking_capability",
+    "live_run",
     "run_status",
     "runs_of_attempts",
     "runs_to_evaluate",
+    "schedule_spec",
+    "schedule_status",
+    "schedule_text",
+    "schedules_due",
     "shown_state",
     "spec_of",
     "target_row",

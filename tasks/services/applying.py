@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
-from itertools import count
+from datetime import UTC, datetime, timedelta
+from itertools import chain, count
 from typing import Any
 
 import msgspec
@@ -12,14 +12,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from agent.wire import canonical
-from agent.wire.manifest import MAX_ENTRIES, TaskRunSpec
+from agent.wire.manifest import MAX_ENTRIES, TaskRunSpec, TaskScheduleSpec
 from devices.services.deployers import check_groups
 from fleet.core import audit, clock
 from fleet.core.door import Admitted
 from fleet.core.errors import Conflict
 from fleet.core.kinds import Done
 from fleet.targeting.models import TargetState
-from tasks.models import TaskRun
+from tasks.models import TaskRun, TaskSchedule
 from tasks.selectors import spec_of
 from tasks.services.bells import ring_for_run
 from tasks.services.history import KIND
@@ -35,8 +35,8 @@ def taskrun_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = Fal
         Denied: the actor may not deploy to one of the groups (DEP-7).
         Conflict: the run exists with another spec, which can't be changed.
     """
-    metadata, spec = manifest.manifest.metadata, manifest.manifest.spec
-    check_groups(spec.allowedGroups, actor=actor)
+    metadata = manifest.manifest.metadata
+    check_groups(manifest.spec.get("allowedGroups", ()), actor=actor)
     with transaction.atomic():
         there = _existing(metadata.namespace, metadata.name)
         if there is None and not dry_run:
@@ -83,14 +83,26 @@ def taskrun_recreate(*, run: TaskRun, actor: User | None) -> TaskRun:
 def _again(run: TaskRun, spec: TaskRunSpec, devices: list[str], actor: User | None) -> TaskRun:
     selector = {"matchExpressions": [{"key": "device-id", "operator": "In", "values": devices}]}
     repeated = msgspec.convert({**run.spec, "targetSelector": selector}, TaskRunSpec)
-    taken = set(TaskRun.objects.filter(namespace=run.namespace, deleted_at=None).values_list("name", flat=True))
-    name = next(name for name in _names(run.name) if name not in taken)
+    return _make(run, _names(run.name), _timed(repeated, actor))
+
+
+def taskrun_make(*, schedule: TaskSchedule, at: datetime, actor: User | None) -> TaskRun:
+    """The run of a schedule for one of its times; belongs into the caller's transaction, which holds the schedule."""
+    name = f"{schedule.name[:230].rstrip('-.')}-{at.astimezone(UTC):%Y%m%d-%H%M}"
+    spec = msgspec.convert(schedule.spec, TaskScheduleSpec).template
+    timed = _timed(spec, actor)
+    by = timed["created_by"] or f"TaskSchedule {schedule}"[:150]
+    made = _make(schedule, chain([name], _names(name)), {**timed, "created_by": by, "schedule": schedule})
+    _begin(made, actor)
+    return made
+
+
+def _make(like: TaskRun | TaskSchedule, names: Iterator[str], fields: dict[str, Any]) -> TaskRun:
+    """A run in the namespace and with the labels of another object, under the first name that is free."""
+    taken = set(TaskRun.objects.filter(namespace=like.namespace, deleted_at=None).values_list("name", flat=True))
+    name = next(name for name in names if name not in taken)
     made: TaskRun = TaskRun.objects.create(
-        namespace=run.namespace,
-        name=name,
-        labels=run.labels,
-        annotations=run.annotations,
-        **_timed(repeated, actor),
+        namespace=like.namespace, name=name, labels=like.labels, annotations=like.annotations, **fields
     )
     return made
 

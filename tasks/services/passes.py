@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fleet.core.jobs import each
 from tasks.models import TaskTarget
-from tasks.selectors import runs_to_evaluate
+from tasks.selectors import runs_to_evaluate, schedules_due
 from tasks.services.evaluation import taskrun_evaluate
+from tasks.services.schedules import schedule_tick
 from upgrades.services import attempts_tidy, reports_drain
 
 
@@ -18,9 +19,14 @@ def drain_attempts(*, limit: int) -> int:
 
 
 def sweep() -> None:
-    """Evaluate whatever may have something to do: deadlines, lost bells, devices that are free again."""
+    """Evaluate whatever may have something to do: schedules, deadlines, lost bells, devices that are free again."""
+    each(schedules_due(), _tick)
     each(runs_to_evaluate(), _evaluate)
     attempts_tidy()
+
+
+def _tick(pk: int) -> None:
+    schedule_tick(schedule_id=pk)
 
 
 def _evaluate(pk: int) -> None:

@@ -12,7 +12,8 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from unfold.enums import ActionVariant
 
 from fleet.core import kinds
 from fleet.core.adminkit.manifests import line_of
@@ -88,6 +89,39 @@ class EditorViews(ServiceAdmin):
             return HttpResponseRedirect(self.link("changelist"))
         page = kinds.of(admitted[0]).model.replace(".", "_")
         return HttpResponseRedirect(reverse(f"{self.admin_site.name}:{page}_change", args=[applied[0].pk]))
+
+
+class EditViews(EditorViews):
+    """``edit/`` beside an object's page: the editor, filled with its manifest."""
+
+    def manifest_of(self, obj: Any) -> str:
+        """The text that would make the object again."""
+        raise NotImplementedError
+
+    def may_edit(self, request: HttpRequest, obj: Any) -> bool:
+        """Whether this user may change what this object is."""
+        return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
+
+    def get_urls(self) -> list[URLPattern]:
+        name = self.view_name("edit")
+        return [path("<path:object_id>/edit/", self.admin_site.admin_view(self.edit), name=name), *super().get_urls()]
+
+    def edit(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The editor, filled with what is there."""
+        if not request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}"):
+            raise PermissionDenied
+        obj = self.found(request, object_id)
+        return self.editor(request, obj, self.manifest_of(obj))
+
+    def buttons(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        edit = {
+            "title": "Edit manifest",
+            "icon": "edit",
+            "variant": ActionVariant.PRIMARY,
+            "attrs": {"data-operation": "edit"},
+            "path": self.link("edit", obj.pk),
+        }
+        return [edit] * self.may_edit(request, obj) + super().buttons(request, obj)
 
 
 def complaints(text: str, faults: Sequence[Any]) -> list[Complaint]:

@@ -16,7 +16,8 @@ from fleet.core.door import admit
 from fleet.core.kinds import manifests_apply
 from fleet.core.models import AuditEntry
 from rollouts.models import Deployment
-from tasks.models import TaskRun
+from tasks.models import TaskRun, TaskSchedule
+from tasks.services import schedule_apply
 from tests.integration.admin.pages import at, buttons
 from tests.integration.rollouts.world import World
 from upgrades.models import Attempt, State
@@ -24,7 +25,8 @@ from vault.models import Secret, SecretEntry
 from vault.services import secret_put
 
 pytestmark = pytest.mark.clause("ADM-1")
-TASKRUN = Path(__file__).parents[2] / "contract" / "manifests" / "good" / "taskrun.yaml"
+GOOD = Path(__file__).parents[2] / "contract" / "manifests" / "good"
+TASKRUN, SCHEDULE = GOOD / "taskrun.yaml", GOOD / "taskschedule.yaml"
 
 OPERATIONS = [
     (f"{model._meta.app_label}_{model._meta.model_name}", operation.name)
@@ -51,6 +53,8 @@ def objects(world: World) -> Objects:
     secret = secret_put(namespace="default", name="db", values={"a": "1", "b": "2"}, registry="", actor=None)
     (run,) = manifests_apply(manifests=admit(TASKRUN.read_bytes()), actor=None)
     assert run.pk is not None
+    schedule = schedule_apply(manifest=admit(SCHEDULE.read_bytes())[0], actor=None)
+    assert schedule.pk is not None
     times = {"begin_until": world.now, "offered_at": world.now}
     attempt = Attempt.objects.create(
         device=device,
@@ -67,13 +71,14 @@ def objects(world: World) -> Objects:
         "devices_devicegroup": world.group().pk,
         "vault_secret": secret.pk,
         "tasks_taskrun": run.pk,
+        "tasks_taskschedule": schedule.pk,
         "upgrades_attempt": attempt.pk,
     }
     return Objects(pks)
 
 
 def _counts() -> list[int]:
-    kept = (Device, DeviceGroup, EnrolmentToken, Deployment, Secret, SecretEntry, TaskRun, AuditEntry)
+    kept = (Device, DeviceGroup, EnrolmentToken, Deployment, Secret, SecretEntry, TaskRun, TaskSchedule, AuditEntry)
     return [model.objects.count() for model in kept]
 
 
@@ -128,6 +133,7 @@ def test_nobody_sees_anything_without_signing_in(client: Client, view: str) -> N
         "devices_devicegroup_add",
         "rollouts_deployment_add",
         "tasks_taskrun_add",
+        "tasks_taskschedule_add",
         "upgrades_attempt_add",
         "vault_secret_add",
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -16,8 +17,8 @@ from devices.models import Device, DeviceGroup, EnrolmentToken, Heartbeat
 from fleet.core.door import admit
 from fleet.core.models import AuditEntry, Event
 from rollouts.models import Observation, Target
-from tasks.models import TaskRun, TaskTarget
-from tasks.services import taskrun_apply, taskrun_evaluate
+from tasks.models import TaskRun, TaskSchedule, TaskTarget
+from tasks.services import schedule_apply, schedule_run_now, taskrun_apply, taskrun_evaluate
 from tests.integration.admin.pages import at
 from tests.integration.rollouts.world import World
 from upgrades.models import Attempt, JournalEntry, State
@@ -26,6 +27,7 @@ from vault.services import secret_put
 pytestmark = [pytest.mark.clause("ADM-1"), pytest.mark.database]
 FEW, MANY = 5, 50
 TARGETS = 10_000
+GOOD = Path(__file__).parents[2] / "contract" / "manifests" / "good"
 
 
 def _queries(client: Client, address: str) -> int:
@@ -94,6 +96,14 @@ def _run(world: World, name: str, role: str) -> TaskRun:
     return run
 
 
+def _schedules(world: World, first: int, last: int) -> None:
+    template = (GOOD / "taskschedule.yaml").read_text()
+    for n in range(first, last):
+        (admitted,) = admit(template.replace("upgrade-lab-weekly", f"schedule-{n}"))
+        made = TaskSchedule.objects.get(pk=schedule_apply(manifest=admitted, actor=None).pk)
+        schedule_run_now(schedule=made, actor=None)
+
+
 def _records(world: World, first: int, last: int) -> None:
     about = {"at": world.now, "object_kind": "Device", "object_name": "edge-1"}
     Event.objects.bulk_create(Event(**about, reason="WentOffline", message="x") for _ in range(first, last))
@@ -114,6 +124,7 @@ def _records(world: World, first: int, last: int) -> None:
         ("index", _deployments),
         ("tasks_taskrun_changelist", _task_runs),
         ("upgrades_attempt_changelist", _task_runs),
+        ("tasks_taskschedule_changelist", _schedules),
         ("index", _task_runs),
         ("index", _records),
     ],

@@ -1,15 +1,13 @@
-"""The editor of deployments, and what it says of applying one."""
+"""What the editor says of applying a deployment."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
+import msgspec
 
+from agent.wire.manifest import DeploymentSpec
 from devices.selectors import match
-from fleet.core.adminkit import editor
 from fleet.core.adminkit.manifests import difference
 from fleet.core.adminkit.previews import Preview, add_previewer
 from fleet.core.door import Admitted
@@ -19,28 +17,12 @@ from rollouts.models import Deployment
 from rollouts.selectors.matching import spec_of
 
 
-class EditorViews(editor.EditorViews):
-    """The pages of the editor, for the deployments' admin."""
-
-    example = manifest.EXAMPLE
-
-    def get_urls(self) -> list[URLPattern]:
-        name = self.view_name("edit")
-        return [path("<path:object_id>/edit/", self.admin_site.admin_view(self.edit), name=name), *super().get_urls()]
-
-    def edit(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The editor, filled with the newest revision."""
-        if not request.user.has_perm("rollouts.change_deployment"):
-            raise PermissionDenied
-        deployment = self.found(request, object_id)
-        return self.editor(request, deployment, manifest.text(deployment, selectors.current_revision(deployment)))
-
-
 def _preview(admitted: Admitted, user: Any) -> Preview:
     applied = services.deployment_apply(manifest=admitted, actor=user, dry_run=True)
     metadata = admitted.manifest.metadata
     result = Preview(f"{metadata.namespace}/{metadata.name}", applied.outcome, applied.generation)
-    matched = match(admitted.manifest.spec.targetSelector, admitted.manifest.spec.allowedGroups)
+    spec = msgspec.convert(admitted.spec, DeploymentSpec)
+    matched = match(spec.targetSelector, spec.allowedGroups)
     result.obstacle = matched.obstacle.message if matched.obstacle else ""
     result.matched = len(matched.chosen)
     result.canaries = sorted(each.device.name for each in matched.chosen if each.device.canary)
