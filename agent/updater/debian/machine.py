@@ -35,7 +35,8 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _NEEDED = ("/usr/bin/apt-get", "/usr/bin/dpkg", "/usr/bin/systemd-run", "/run/systemd/system")
 #: Name and version as apt's own simulation printed them, before they go back to it.
 _WORD = re.compile(r"[a-z0-9][A-Za-z0-9+.:~_-]*")
-_SIMULATION_SECONDS = 500.0
+#: On a slow device with many packages; together with the rest no more than the 10 minutes of the protocol.
+_SIMULATION_SECONDS, _SIZES_SECONDS = 300.0, 180.0
 _MAX_PROBLEM_CHARS = 1500
 
 
@@ -136,7 +137,9 @@ def _sizes(found: Outcome) -> dict[Key, Sizes]:
     odd = next((change for change in found.changes if not _is_plain(change)), None)
     if odd:
         raise MachineError(f"apt speaks of {odd.printed!r} {odd.new!r}, which is no name and version of a package")
-    return candidate_sizes(commands.output([*commands.SHOW, *words])) if words else {}
+    if not words:
+        return {}
+    return candidate_sizes(commands.output([*commands.SHOW, *words], limit_seconds=_SIZES_SECONDS))
 
 
 def _is_plain(change: Change) -> bool:

@@ -123,32 +123,29 @@ def installed(text: str) -> list[Installed]:
 def simulated(found: Outcome, new: Mapping[Key, Sizes], old: Iterable[Installed], boot: Boot) -> Simulation:
     """The space is an upper bound: dpkg keeps a package's old files until its new ones are there."""
     before = {(package.name, package.architecture): package.unpacked for package in old}
-    grown = largest = archives = 0
+    grown = largest = archives = kernels = 0
     for change in found.changes:
         key = (change.name, change.architecture)
         sizes = new.get(key, Sizes())
         archives += sizes.archive
         grown += max(0, sizes.unpacked - (before.get(key, 0) if change.old else 0))
         largest = max(largest, sizes.unpacked)
+        kernels += (boot.kernel + boot.initrd or sizes.archive) if change.is_kernel else 0
     upgrades = sum(1 for change in found.changes if change.old)
-    in_boot, packing = _boot_needs(found.changes, boot)
+    rewritten, packing = _initrds(found.changes, boot)
     return Simulation(
         upgrades=upgrades,
         installs=len(found.changes) - upgrades,
         removes=found.removes,
-        needs={ROOT: grown + largest, VAR: archives + packing, BOOT: in_boot},
+        needs={ROOT: grown + largest, VAR: archives + packing, BOOT: kernels + rewritten},
     )
 
 
-def _boot_needs(changes: Iterable[Change], boot: Boot) -> tuple[int, int]:
-    """Bytes in ``/boot``, and those to pack an initial file system.
-
-    One that is there already is written beside its old self, which is removed then.
-    """
-    kernels = sum(change.is_kernel for change in changes)
+def _initrds(changes: Iterable[Change], boot: Boot) -> tuple[int, int]:
+    """Bytes in ``/boot`` to write an initial file system anew, beside its old self, and elsewhere to pack any."""
     rewrites = any(change.name in boot.writers or _INITRD_PARTS.match(change.name) for change in changes)
-    in_boot = kernels * (boot.kernel + boot.initrd) + rewrites * boot.initrd
-    return in_boot, (boot.initrd * _UNPACKED_INITRD if kernels or rewrites else 0)
+    packs = rewrites or any(change.is_kernel for change in changes)
+    return rewrites * boot.initrd, packs * boot.initrd * _UNPACKED_INITRD
 
 
 def _fields(paragraph: str) -> Iterable[tuple[str, str]]:

@@ -142,6 +142,12 @@ def test_a_new_kernel_needs_itself_and_its_initial_file_system_in_boot() -> None
     assert _needs(kernel, sizes={}, boot=boot)[VAR] == 160 * MIB, "where it is packed"
 
 
+@pytest.mark.case("U3")
+def test_the_first_kernel_of_a_device_needs_about_its_archive() -> None:
+    kernel = _up("linux-image-6.1.0-37-amd64", old="")
+    assert _needs(kernel, sizes={kernel.name: Sizes(26 * MIB, 130 * MIB)})[BOOT] == 26 * MIB
+
+
 @pytest.mark.parametrize(
     ("name", "writes"),
     [("udev", True), ("firmware-misc-nonfree", True), ("intel-microcode", True), ("podman", False)],
