@@ -24,7 +24,7 @@ ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes
 ProtectSystem=strict
-# What ProtectKernelTunables and ProtectControlGroups do, but with the /proc that the machine has: theirs is another one,
+# As ProtectKernelTunables and ProtectControlGroups do, but with the /proc that the machine has: theirs is another one,
 # in which a device that is a container itself (LXC, nspawn) has the boot id of its host.
 ReadOnlyPaths=/proc/sys /sys
 RestrictNamespaces=yes

@@ -19,7 +19,7 @@ MAX_REQUEST_BYTES = 4096
 MAX_REPLY_BYTES = 4_194_304
 
 #: The only executor so far; the control plane writes it into the attempts of a TaskRun.
-SYSTEM_UPGRADE_V1 = "systemUpgradeV1"
+SYSTEM_UPGRADE_V1: Literal["systemUpgradeV1"] = "systemUpgradeV1"
 MAX_REMAINING_SECONDS = 2_592_000
 _UUID = (
     r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"  # a line break after it is one character too many

@@ -85,6 +85,13 @@ class Device:
         wait_until(self.answers, seconds=SECONDS, what="the updater answers")
         return self.ask(Begin(self.attempt, SYSTEM_UPGRADE_V1, remaining_seconds))
 
+    def post(self) -> None:
+        """Offer it a new attempt, and don't wait for what it says."""
+        self.attempt = str(uuid.uuid4())
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.machine.inside(DEFAULT_SOCKET)))
+            connection.sendall(msgspec.json.encode(Begin(self.attempt, SYSTEM_UPGRADE_V1, 3600)) + b"\n")
+
     def standing(self) -> Standing | None:
         """Where the attempt stands; ``None`` while nobody answers."""
         with contextlib.suppress(OSError, NotReady, msgspec.DecodeError):
@@ -98,11 +105,11 @@ class Device:
         self.ask(NoteContact(self.machine.boot_id()))
 
     def entries(self) -> list[str]:
-        """The attempt's journal as ``step event`` words, in order."""
+        """The attempt's journal as ``step event: message`` lines, in order."""
         page = self.ask(GetJournal(self.attempt))
         if not isinstance(page, JournalPage):
             raise TypeError(f"the updater answered with {page}")
-        return [f"{entry.step} {entry.event}" for entry in page.entries]
+        return [f"{entry.step} {entry.event}: {entry.message}" for entry in page.entries]
 
     # Waiting -------------------------------------------------------------------------------------------------------
 
@@ -113,12 +120,12 @@ class Device:
             TimeoutError: with what the updater said meanwhile.
         """
 
-        def found() -> Standing | None:
+        def found() -> list[Standing]:
             standing = self.standing()
-            return standing if standing and holds(standing) else None
+            return [standing] if standing and holds(standing) else []
 
         try:
-            return wait_until(found, seconds=SECONDS, what=what)
+            return wait_until(found, seconds=SECONDS, what=what)[0]
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.machine.journal(UPDATER_UNIT)}") from None
 
@@ -155,12 +162,14 @@ class Device:
         return next(folder.glob(f"*{self.attempt}.journal"))
 
     def freeze_at(self, step: str, event: str) -> bool:
-        """Stop the updater's process right after it wrote that record; whether it came no further.
+        """Offer an attempt and stop the updater's process right after it wrote that record; whether it came no further.
 
-        It must be called before the step is reached; what it does in that instant is what a kill meets.
+        What stands still then is what a kill in that instant meets.
         """
+        wait_until(self.answers, seconds=SECONDS, what="the updater answers")
         pid = self.updater_pid()
-        wait_until(lambda: (step, event) in self._records(), seconds=SECONDS, what=f"{step} {event}", every=0.0005)
+        self.post()
+        wait_until(lambda: (step, event) in self._records(), seconds=SECONDS, what=f"{step} {event}", every=0)
         os.kill(pid, signal.SIGSTOP)
         return self._records()[-1] == (step, event)
 

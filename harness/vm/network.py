@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 from dataclasses import dataclass
+from typing import Any
 
 #: Where cables get their addresses: four each.
 _RANGE = ipaddress.ip_network("10.200.0.0/14")
@@ -48,9 +49,9 @@ def lay(machine: str) -> Cable:
             return Cable(f"ve-{machine}", host, guest)
 
 
-def _links() -> list[dict[str, list[dict[str, str]]]]:
+def _links() -> list[dict[str, Any]]:
     done = subprocess.run(["ip", "-json", "address"], capture_output=True, check=True)
-    found: list[dict[str, list[dict[str, str]]]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 
 
