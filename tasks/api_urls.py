@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from tasks.api import runs
+from tasks.api import runs, schedules
 
 ONE = "namespaces/<str:namespace>/taskruns/<str:name>/"
+SCHEDULE = "namespaces/<str:namespace>/taskschedules/<str:name>/"
 
 urlpatterns = [
     path("taskruns/", runs.TaskRunList.as_view(), name="taskrun-list"),
@@ -13,4 +14,9 @@ urlpatterns = [
     path(f"{ONE}end/", runs.TaskRunEnd.as_view(), name="taskrun-end"),
     path(f"{ONE}recreate/", runs.TaskRunRecreate.as_view(), name="taskrun-recreate"),
     path(f"{ONE}give-up/", runs.TaskRunGiveUp.as_view(), name="taskrun-give-up"),
+    path("taskschedules/", schedules.TaskScheduleList.as_view(), name="taskschedule-list"),
+    path(SCHEDULE, schedules.TaskScheduleOne.as_view(), name="taskschedule"),
+    path(f"{SCHEDULE}suspend/", schedules.TaskScheduleSuspend.as_view(), name="taskschedule-suspend"),
+    path(f"{SCHEDULE}resume/", schedules.TaskScheduleResume.as_view(), name="taskschedule-resume"),
+    path(f"{SCHEDULE}run/", schedules.TaskScheduleRun.as_view(), name="taskschedule-run"),
 ]

@@ -8,7 +8,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fleet.ctl.commands import apply, changes, describe, devices, get, logs, secrets, session, taskruns, watch
+from fleet.ctl.commands import (
+    apply,
+    changes,
+    describe,
+    devices,
+    get,
+    logs,
+    schedules,
+    secrets,
+    session,
+    taskruns,
+    watch,
+)
 from fleet.ctl.errors import EXPLAINED, Exit, Refused
 from fleet.ctl.output import say, warn
 from fleet.ctl.session import Options
@@ -66,6 +78,7 @@ app.add_typer(devices.group, name="group")
 app.add_typer(devices.token, name="token")
 app.add_typer(secrets.app, name="secret")
 app.add_typer(taskruns.app, name="taskrun")
+app.add_typer(schedules.app, name="schedule")
 
 
 @app.command("version")

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from fleet.core.openapi import manifest_component
 from fleet.core.rest import API_VERSION, Constant
 from tasks import selectors
-from tasks.models import Phase, TaskRun
+from tasks.models import Phase, TaskRun, TaskSchedule
 
 STATES = ("Held", "Released", "Running", "Completed", "Completed (late)", "Failed", "NotStarted")
 
@@ -132,3 +132,35 @@ class TaskRunObject(serializers.Serializer[TaskRun]):
     @extend_schema_field(TaskStatus)
     def get_status(self, run: TaskRun) -> Any:
         return TaskStatus(selectors.run_status(run)).data
+
+
+class TaskScheduleMetadata(TaskMetadata):
+    generation = serializers.IntegerField(help_text="Grows with each change of the spec.")
+
+
+@extend_schema_field(manifest_component("TaskScheduleSpec"))
+class ScheduleSpecField(serializers.JSONField):
+    """A schedule's spec as it was applied; what has its default is left out."""
+
+
+class TaskScheduleStatus(serializers.Serializer[Any]):
+    suspended = serializers.BooleanField()
+    nextTime = serializers.DateTimeField(allow_null=True, help_text="None while it is suspended.")
+    lastTime = serializers.DateTimeField(allow_null=True, help_text="The last time that came.")
+    lastRun = serializers.CharField(help_text="Name of the newest run; empty when there is none.")
+    lastRunPhase = serializers.CharField()
+    message = serializers.CharField(help_text="What came of the last time, in one sentence.")
+
+
+class TaskScheduleObject(serializers.Serializer[TaskSchedule]):
+    """A schedule, in the form of a Kubernetes object."""
+
+    apiVersion = Constant(API_VERSION)
+    kind = Constant("TaskSchedule")
+    metadata = TaskScheduleMetadata(source="*")
+    spec = ScheduleSpecField()
+    status = serializers.SerializerMethodField()
+
+    @extend_schema_field(TaskScheduleStatus)
+    def get_status(self, schedule: TaskSchedule) -> Any:
+        return TaskScheduleStatus(selectors.schedule_status(schedule)).data

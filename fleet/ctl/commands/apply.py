@@ -19,6 +19,8 @@ from fleet.ctl.watching import Timing
 SUFFIXES = (".yaml", ".yml", ".json")
 #: The server takes no larger text; more of a file is not even read.
 MAX_BYTES = 1_048_576
+#: Kinds that come to an end, so that ``--watch`` can follow them.
+WATCHED = {"Deployment": deployment_path, "TaskRun": taskrun_path}
 
 
 def texts(source: str) -> Iterator[tuple[str, bytes]]:
@@ -49,7 +51,7 @@ def apply(
     follow: Annotated[bool, typer.Option("--watch", help="Then follow each rollout.")] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Of --watch, in seconds for each.")] = None,
 ) -> None:
-    """Bring deployments and task runs to what manifests say. Of a file all manifests are applied, or none."""
+    """Bring deployments, task runs and schedules to what manifests say. Of a file all are applied, or none."""
     server = client(context)
     applied, worst = [], Exit.OK
     for name, data in list(texts(filename)):
@@ -70,8 +72,8 @@ def _apply(server: Client, data: bytes, dry_run: bool) -> list[str]:
     paths = []
     for each in answer["results"]:
         say(f"{each['kind'].lower()} {each['namespace']}/{each['name']} {each['outcome']}: {each['message']}")
-        path = taskrun_path if each["kind"] == "TaskRun" else deployment_path
-        paths.append(path(each["name"], each["namespace"]))
+        if path := WATCHED.get(each["kind"]):
+            paths.append(path(each["name"], each["namespace"]))
     return paths
 
 

@@ -15,6 +15,8 @@ from fleet.ctl.output import say
 from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path, full_name
 from fleet.ctl.watching import EVERY_SECONDS, Timing
 
+#: Kinds that are deleted by commands of their own.
+OWN_COMMANDS = {"TaskRun": "fleetctl taskrun", "TaskSchedule": "fleetctl schedule"}
 Name = Annotated[str, typer.Argument(help="Name of a deployment, or namespace/name.")]
 
 
@@ -105,8 +107,9 @@ def _named(source: str, namespace: str) -> Iterator[tuple[str, str]]:
     for file, data in texts(source):
         try:
             documents = [each for each in yaml.safe_load_all(data) if each is not None]
-            if any(each.get("kind") == "TaskRun" for each in documents):
-                raise Refused(f"{file}: has a TaskRun; delete it with: fleetctl taskrun delete NAME", Exit.USAGE)
+            for kind in (each.get("kind") for each in documents):
+                if kind in OWN_COMMANDS:
+                    raise Refused(f"{file}: has a {kind}; delete it with: {OWN_COMMANDS[kind]} delete NAME", Exit.USAGE)
             for metadata in (each["metadata"] for each in documents):
                 yield _text(metadata["name"]), _text(metadata.get("namespace", namespace))
         except (yaml.YAMLError, KeyError, TypeError, AttributeError, RecursionError):

@@ -12,7 +12,7 @@ import typer
 from fleet.ctl.client import segment
 from fleet.ctl.errors import Exit, Refused
 from fleet.ctl.output import Format, moment, show
-from fleet.ctl.session import DEFAULT_NAMESPACE, client, deployment_path, taskrun_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, client, deployment_path, schedule_path, taskrun_path
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="table, yaml, json or name.")]
 Row = Callable[[dict[str, Any]], Sequence[object]]
@@ -23,6 +23,8 @@ class Kind(StrEnum):
     DEPLOYMENT = "deployment"
     TASKRUNS = "taskruns"
     TASKRUN = "taskrun"
+    SCHEDULES = "taskschedules"
+    SCHEDULE = "taskschedule"
     DEVICES = "devices"
     DEVICE = "device"
     GROUPS = "groups"
@@ -70,6 +72,20 @@ def _taskrun_row(each: dict[str, Any]) -> Sequence[object]:
         counts["failed"],
         moment(status["deadline"]),
         moment(metadata["creationTimestamp"]),
+        status["message"],
+    )
+
+
+def _schedule_row(each: dict[str, Any]) -> Sequence[object]:
+    metadata, spec, status = each["metadata"], each["spec"], each["status"]
+    return (
+        metadata["namespace"],
+        metadata["name"],
+        spec["schedule"],
+        spec.get("timeZone", "UTC"),
+        "yes" if status["suspended"] else "no",
+        moment(status["nextTime"]),
+        status["lastRunPhase"],
         status["message"],
     )
 
@@ -125,6 +141,13 @@ TASKRUNS = Sort(
     _full_name,
     has_labels=True,
 )
+SCHEDULES = Sort(
+    "taskschedules/",
+    ("NAMESPACE", "NAME", "TIMES", "TIME ZONE", "SUSPENDED", "NEXT", "LAST RUN", "MESSAGE"),
+    _schedule_row,
+    _full_name,
+    has_labels=True,
+)
 DEVICES = Sort(
     "devices/",
     ("NAME", "CONNECTIVITY", "LAST SEEN", "CANARY", "GROUPS", "AGENT", "LABELS"),
@@ -134,12 +157,14 @@ DEVICES = Sort(
 )
 GROUPS = Sort("groups/", ("NAME", "DEVICES", "DEPLOYERS"), _group_row, _name)
 TOKENS = Sort("enrolment-tokens/", ("NAME", "USES", "EXPIRES", "REVOKED", "GROUPS"), _token_row, _name)
-NAMESPACED = {DEPLOYMENTS: deployment_path, TASKRUNS: taskrun_path}
+NAMESPACED = {DEPLOYMENTS: deployment_path, TASKRUNS: taskrun_path, SCHEDULES: schedule_path}
 SORTS = {
     Kind.DEPLOYMENTS: DEPLOYMENTS,
     Kind.DEPLOYMENT: DEPLOYMENTS,
     Kind.TASKRUNS: TASKRUNS,
     Kind.TASKRUN: TASKRUNS,
+    Kind.SCHEDULES: SCHEDULES,
+    Kind.SCHEDULE: SCHEDULES,
     Kind.DEVICES: DEVICES,
     Kind.DEVICE: DEVICES,
     Kind.GROUPS: GROUPS,
@@ -152,7 +177,7 @@ SORTS = {
 def get(
     context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    name: Annotated[str, typer.Argument(help="One of them; a deployment or task run may be namespace/name.")] = "",
+    name: Annotated[str, typer.Argument(help="One of them; what has a namespace may be namespace/name.")] = "",
     *,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where to look.")] = DEFAULT_NAMESPACE,
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Those of all namespaces.")] = False,
@@ -162,7 +187,7 @@ def get(
     """Show one object or a list."""
     sort = SORTS[kind]
     if selector and (name or not sort.has_labels):
-        raise Refused("--selector is for lists of deployments, task runs and devices", Exit.USAGE)
+        raise Refused("--selector is for lists of deployments, task runs, task schedules and devices", Exit.USAGE)
     if name:
         found = [client(context).get(_path(sort, name, namespace))]
     else:

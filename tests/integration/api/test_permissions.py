@@ -18,7 +18,9 @@ from vault.services import secret_put
 pytestmark = pytest.mark.clause("ADM-2", "API-1")
 ONE = "namespaces/default/deployments/api/"
 RUN = "namespaces/default/taskruns/upgrade-device-1/"
-TASKRUN = Path(__file__).parents[2] / "contract" / "manifests" / "good" / "taskrun.yaml"
+SCHEDULE = "namespaces/default/taskschedules/upgrade-lab-weekly/"
+GOOD = Path(__file__).parents[2] / "contract" / "manifests" / "good"
+TASKRUN, TASKSCHEDULE = GOOD / "taskrun.yaml", GOOD / "taskschedule.yaml"
 READS = {
     "deployments/": "rollouts.view_deployment",
     ONE: "rollouts.view_deployment",
@@ -31,6 +33,8 @@ READS = {
     "taskruns/": "tasks.view_taskrun",
     RUN: "tasks.view_taskrun",
     f"{RUN}targets/": "tasks.view_taskrun",
+    "taskschedules/": "tasks.view_taskschedule",
+    SCHEDULE: "tasks.view_taskschedule",
     "events/": "core.view_event",
     "groups/": "devices.view_devicegroup",
     "groups/lab/": "devices.view_devicegroup",
@@ -50,6 +54,10 @@ OPERATES = {
     ("POST", f"{RUN}end/"): "tasks.end_taskrun",
     ("POST", f"{RUN}recreate/"): "tasks.add_taskrun",
     ("POST", f"{RUN}give-up/"): "upgrades.give_up_attempt",
+    ("DELETE", SCHEDULE): "tasks.delete_taskschedule",
+    ("POST", f"{SCHEDULE}suspend/"): "tasks.change_taskschedule",
+    ("POST", f"{SCHEDULE}resume/"): "tasks.change_taskschedule",
+    ("POST", f"{SCHEDULE}run/"): "tasks.add_taskrun",
     ("PATCH", "devices/edge-1/"): "devices.change_device",
     ("DELETE", "devices/edge-1/"): "devices.delete_device",
     ("POST", "devices/edge-1/reset-credential/"): "devices.change_device",
@@ -70,7 +78,8 @@ ADMINISTERS = {
 def _fleet(world: World) -> None:
     world.device("edge-1")
     world.rollout()
-    manifests_apply(manifests=admit(TASKRUN.read_bytes()), actor=None)
+    for path in (TASKRUN, TASKSCHEDULE):
+        manifests_apply(manifests=admit(path.read_bytes()), actor=None)
     secret_put(namespace="default", name="db", values={"a": "1"}, registry="", actor=None)
 
 

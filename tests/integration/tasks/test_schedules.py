@@ -17,8 +17,11 @@ from fleet.core import door
 from fleet.core.errors import Conflict, Denied
 from fleet.core.kinds import Done
 from fleet.core.models import AuditEntry, Event
+from fleet.ctl import output
+from fleet.ctl.commands import get
 from tasks import jobs, services
 from tasks.models import TaskRun, TaskSchedule
+from tests.integration.api.rest import Rest, problem
 from tests.integration.tasks.tasks import Tasks
 
 pytestmark = [pytest.mark.clause("TSK-9"), pytest.mark.database]
@@ -202,3 +205,41 @@ def test_who_may_not_deploy_to_the_group_makes_no_schedule_and_no_run(tasks: Tas
     with pytest.raises(Denied, match="lab"):
         services.schedule_run_now(schedule=made(), actor=bob)
     assert names() == []
+
+
+# Entrances -----------------------------------------------------------------------------------------------------------
+
+ONE = "namespaces/default/taskschedules/nightly/"
+
+
+def test_a_schedule_over_rest_from_apply_to_deletion(tasks: Tasks) -> None:
+    rest = Rest.of(User.objects.create_superuser("ada"))
+    assert rest.apply(yaml.safe_dump(manifest())).json()["results"][0]["outcome"] == "created"
+    found = rest.get(ONE)
+    assert (found["kind"], found["spec"]["schedule"], found["metadata"]["generation"]) == (
+        "TaskSchedule",
+        "30 2 * * *",
+        1,
+    )
+    assert found["status"]["nextTime"] == "2026-12-02T02:30:00Z"
+    assert rest.names("taskschedules/", suspended="false") == ["nightly"]
+    assert rest.call("POST", f"{ONE}suspend/").json()["status"]["nextTime"] is None
+    assert rest.names("taskschedules/", suspended="true", namespace="default") == ["nightly"]
+    assert rest.call("POST", f"{ONE}resume/").json()["status"]["suspended"] is False
+    assert rest.call("POST", f"{ONE}run/").json()["metadata"]["name"] == "nightly-20261201-1400"
+    assert problem(rest.call("POST", f"{ONE}run/"), 409)
+    assert rest.get(ONE)["status"]["lastRunPhase"] == "Pending"
+    assert rest.call("DELETE", ONE).status_code == 204
+    assert problem(rest.call("GET", ONE), 404)["detail"] == "there is no task schedule default/nightly"
+
+
+@pytest.mark.clause("API-2")
+def test_fleetctl_prints_when_the_next_run_is(tasks: Tasks, capsys: pytest.CaptureFixture[str]) -> None:
+    rest = Rest.of(User.objects.create_superuser("ada"))
+    rest.apply(yaml.safe_dump(manifest(zone="Europe/Zurich")))
+    get.show_sort(get.SCHEDULES, [rest.get(ONE)], output.Format.TABLE)
+    heads, row = capsys.readouterr().out.splitlines()
+    assert heads.split()[:3] == ["NAMESPACE", "NAME", "TIMES"]
+    assert "30 2 * * *" in row
+    assert "Europe/Zurich" in row
+    assert "2026-12-02" in row
