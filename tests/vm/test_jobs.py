@@ -120,6 +120,16 @@ def test_an_updater_that_was_restarted_finds_the_job_and_its_silence(jobs: Units
     assert again.observe(attempt, Job.UPDATE).state is JobState.ABSENT
 
 
+@pytest.mark.clause("SYS-5")
+@pytest.mark.parametrize("verb", ["daemon-reexec", "daemon-reload"])
+def test_an_upgrade_of_systemd_itself_loses_no_job(jobs: Units, run: Run, debian: Machine, verb: str) -> None:
+    """Its maintainer script lets the new systemd take over in the middle of the upgrade."""
+    attempt = run(f"systemctl {verb}; echo goes on; exit 7")
+    assert _ended(jobs, attempt) == JobStatus(JobState.ENDED, exit_code=7, tail="goes on")
+    debian.run("systemctl", verb)
+    assert jobs.observe(attempt, Job.UPGRADE).exit_code == 7
+
+
 def test_silence_ends_with_each_word(jobs: Units, run: Run) -> None:
     attempt = run("sleep 2; echo word; sleep 600", Job.UPDATE)
     wait_until(lambda: jobs.observe(attempt, Job.UPDATE).silent_seconds > 1, seconds=20, what="it is silent")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from agent.wording import printable
 _PREFIX = "harmony-fleet-apt-"
 _SYSTEMCTL = "/usr/bin/systemctl"
 _SHOWN = ("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic")
+_PAUSES = (0.5, 2.0, 5.0)
 _KILLED = 2  # CLD_KILLED; 3 is the same with a core dump
 _TAIL_BYTES = 16_384
 #: Of each job that was started; older ones are removed.
@@ -170,9 +173,18 @@ def _unit(attempt: str, job: Job) -> str:
 
 
 def _show(unit: str) -> dict[str, str]:
-    text = output([_SYSTEMCTL, "show", f"--property={','.join(_SHOWN)}", unit])
+    text = _answer([_SYSTEMCTL, "show", f"--property={','.join(_SHOWN)}", unit])
     found = dict(line.partition("=")[::2] for line in text.splitlines())
     return {name: found.get(name, "") for name in _SHOWN}
+
+
+def _answer(command: Sequence[str]) -> str:
+    """systemd does not answer while it replaces itself, as its own upgrade makes it do; that is over in a moment."""
+    for pause in _PAUSES:
+        with contextlib.suppress(MachineError):
+            return output(command)
+        time.sleep(pause)
+    return output(command)
 
 
 def _was_killed(found: dict[str, str]) -> bool:
