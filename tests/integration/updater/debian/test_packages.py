@@ -82,6 +82,8 @@ def test_an_upgrade_asks_nothing_and_keeps_the_configuration_of_the_device(debia
         files = {"etc/configured.conf": content, "DEBIAN/conffiles": b"/etc/configured.conf\n"}
         return Package("configured", version, files=files)
 
+    with debian.configuration.open("a") as surprise:
+        surprise.write('DPkg::Options { "--force-confnew"; "--force-confask"; };\nAPT::Get::Assume-No "true";\n')
     debian.install(configured("1"))
     path = debian.root / "etc/configured.conf"
     path.write_text("of the operator\n")
