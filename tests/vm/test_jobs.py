@@ -15,6 +15,7 @@ from agent.updater.debian.units import Units
 from agent.updater.machine import Job, JobState, JobStatus, MachineError
 from harness.vm.nspawn import Machine
 from harness.waiting import wait_until
+from tests.support.contracts import obey_the_contract
 
 Run = Callable[..., str]
 #: systemd makes one dollar sign of two: the number of a script's own process.
@@ -73,6 +74,11 @@ def _ended(jobs: Units, attempt: str) -> JobStatus:
 
     wait_until(is_over, seconds=30, what="the job has ended")
     return jobs.observe(attempt, Job.UPGRADE)
+
+
+def test_they_obey_the_contract(jobs: Units, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "JOBS", dict.fromkeys(Job, ("/bin/sleep", "2")))
+    obey_the_contract(jobs, lambda holds: wait_until(holds, seconds=30, what="it is so"))
 
 
 @pytest.mark.clause("SYS-5")
