@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -173,6 +174,7 @@ class TaskScheduleAdmin(EditViews, LiveViews):
         return {
             **super().detail_context(request, obj),
             "spec": spec,
+            "deadline": timedelta(seconds=spec.template.deadlineSeconds),
             "selector": explain(spec.template.targetSelector),
             "manifest": self.manifest_of(obj),
         }

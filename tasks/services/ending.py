@@ -7,16 +7,14 @@ from datetime import datetime
 from django.contrib.auth.models import User
 
 from fleet.core import audit, clock
-from fleet.core.errors import NotFound
 from fleet.core.fsm import locked
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end, targets_fail
 from tasks.models import LIVE_PHASES, Phase, TaskRun
 from tasks.selectors import counted
-from tasks.services.bells import ring_for_run
 from tasks.services.history import KIND, count, phase_move
 from upgrades.models import Attempt, State
-from upgrades.services import attempt_give_up, attempts_withdraw
+from upgrades.services import attempts_withdraw
 
 
 def taskrun_end(*, run: TaskRun, actor: User | None) -> None:
@@ -34,20 +32,6 @@ def taskrun_delete(*, run: TaskRun, actor: User | None) -> None:
             _cancel(fresh, "Deleted; what has begun is finished and stays in the history")
             fresh.deleted_at = clock.now()
             audit.record(actor=actor, action="delete", kind=KIND, name=str(fresh))
-
-
-def taskrun_give_up(*, run: TaskRun, device: str, actor: User | None) -> None:
-    """Wait no more for a device that has begun and is not heard any more; its target fails (TSK-5).
-
-    Raises:
-        NotFound: the run has no such device, or never asked it.
-        Conflict: the device has not begun, or has said how it went.
-    """
-    target = run.targets.filter(device_name=device, attempt__isnull=False).select_related("attempt").first()
-    if target is None or target.attempt is None:
-        raise NotFound(f"TaskRun {run} has asked no device {device[:80]!r}")
-    attempt_give_up(attempt=target.attempt, actor=actor)
-    ring_for_run(run.pk)
 
 
 def _cancel(run: TaskRun, message: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from agent.wire.messages import AttemptState
 from devices.models import Device
 from fleet.core import clock
+from fleet.core.door import admit
 from tasks.models import TaskRun
+from tasks.services import schedule_apply
 from tests.browser.conftest import TELEPHONE
 from tests.browser.probes import faint, nameless, width
 from tests.integration.admin.pages import at
@@ -20,6 +23,7 @@ from tests.support.processes import visitor
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+SCHEDULE = Path(__file__).parents[1] / "contract" / "manifests" / "good" / "taskschedule.yaml"
 pytestmark = [pytest.mark.clause("TSK-8"), pytest.mark.slow]
 
 
@@ -50,6 +54,8 @@ def upgrading(transactional_db: None) -> Upgrading:
 def _pages(upgrading: Upgrading) -> dict[str, str]:
     Device.objects.filter(pk=upgrading.done.pk).update(updater_version="")  # its page says what is missing
     upgrading.at_step("upgrade", AttemptState.REPAIR_REQUIRED, "dpkg was interrupted")
+    (admitted,) = admit(SCHEDULE.read_bytes())
+    schedule = schedule_apply(manifest=admitted, actor=None).pk
     run, attempt = upgrading.started.pk, upgrading.attempt(upgrading.busy).pk
     return {
         "overview": at("index"),
@@ -57,6 +63,9 @@ def _pages(upgrading: Upgrading) -> dict[str, str]:
         "run": at("tasks_taskrun_change", run),
         "new run": at("tasks_taskrun_add"),
         "confirmation": at("tasks_taskrun_recreate", run),
+        "schedules": at("tasks_taskschedule_changelist"),
+        "schedule": at("tasks_taskschedule_change", schedule),
+        "suspension": at("tasks_taskschedule_suspend", schedule),
         "attempts": at("upgrades_attempt_changelist"),
         "attempt": at("upgrades_attempt_change", attempt),
         "device": at("devices_device_change", upgrading.busy.pk),
