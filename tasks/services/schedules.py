@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django_celery_beat.models import CrontabSchedule, PeriodicTask
 
 from agent.wire import cron
@@ -34,8 +34,15 @@ def schedule_apply(*, manifest: Admitted, actor: User | None, dry_run: bool = Fa
     Raises:
         Denied: the actor may not deploy to one of the groups (DEP-7).
     """
-    metadata = manifest.manifest.metadata
     check_groups(manifest.spec["template"].get("allowedGroups", ()), actor=actor)
+    try:
+        return _apply(manifest, actor, dry_run)
+    except IntegrityError:  # somebody else made it just now
+        return _apply(manifest, actor, dry_run)
+
+
+def _apply(manifest: Admitted, actor: User | None, dry_run: bool) -> Done:
+    metadata = manifest.manifest.metadata
     with transaction.atomic():
         found = TaskSchedule.objects.select_for_update().filter(namespace=metadata.namespace, name=metadata.name)
         there = found.first()
