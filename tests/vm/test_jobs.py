@@ -12,7 +12,7 @@ import pytest
 
 from agent.updater.debian import units
 from agent.updater.debian.units import Units
-from agent.updater.machine import Job, JobState, JobStatus, MachineError
+from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus, MachineError
 from harness.vm.nspawn import Machine
 from harness.waiting import wait_until
 from tests.support.contracts import obey_the_contract
@@ -170,6 +170,15 @@ def test_nobody_is_asked_and_texts_are_in_english(jobs: Units, run: Run) -> None
     assert "LC_ALL=C" in tail
     assert "HOME=/root" in tail
     assert "not a tty" in tail
+
+
+def test_what_it_says_is_cut_to_its_end_and_does_nothing_to_a_terminal(jobs: Units, run: Run) -> None:
+    attempt = run("yes filling | head -c 90000; echo the end")
+    tail = _ended(jobs, attempt).tail
+    assert len(tail) <= MAX_TAIL_CHARS
+    assert tail.endswith("filling\nthe end")
+    attempt = run(r"printf '\033[31mred\033[0m\tand 50%%\rand 100%%\n\007bell'")
+    assert _ended(jobs, attempt).tail == "red and 50%\nand 100%\n\N{REPLACEMENT CHARACTER}bell"
 
 
 def test_the_output_is_for_root_alone(jobs: Units, run: Run, outputs: Path) -> None:

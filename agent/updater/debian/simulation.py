@@ -95,6 +95,8 @@ def candidate_sizes(text: str) -> dict[Key, Sizes]:
     for paragraph in text.split("\n\n"):
         fields = dict(_fields(paragraph))
         key = (fields.get("Package", ""), fields.get("Architecture", ""))
+        if not key[0]:
+            continue
         before = sizes.get(key, Sizes())
         archive, unpacked = _number(fields.get("Size")), _number(fields.get("Installed-Size")) * _KIBIBYTE
         sizes[key] = Sizes(max(before.archive, archive), max(before.unpacked, unpacked))

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.clock import SystemClock
 from agent.updater.debian.commands import ENVIRONMENT, JOBS, output
 from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus, MachineError
-from agent.wording import printable
+from agent.wording import printable, without_colours
 
 _PREFIX = "harmony-fleet-apt-"
 _SYSTEMCTL = "/usr/bin/systemctl"
@@ -165,7 +165,7 @@ class Units:
                 text = file.read(_TAIL_BYTES).decode(errors="replace")
         except OSError:
             return ""
-        return printable(text.replace("\r", "\n"))[-MAX_TAIL_CHARS:].strip()
+        return printable(without_colours(text).replace("\r", "\n").expandtabs(1))[-MAX_TAIL_CHARS:].strip()
 
 
 def _unit(attempt: str, job: Job) -> str:
