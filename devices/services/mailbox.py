@@ -36,10 +36,12 @@ def document_put(document: Message) -> DesiredDocument:
     return row
 
 
-def heads_lock(*, device_ids: Sequence[int]) -> None:
-    """Hold the heads of these devices until the end of the transaction, before anything else is locked (case R6)."""
-    for batch in _batches(device_ids):
-        _lock_heads(batch)
+def heads_lock(*, device_ids: Sequence[int]) -> set[int]:
+    """Hold the heads of these devices until the end of the transaction, before anything else is locked (case R6).
+
+    Returns the devices that still exist; until then none of them can be forgotten.
+    """
+    return {device_id for batch in _batches(device_ids) for device_id in _lock_heads(batch)}
 
 
 def desired_put_own(*, kind: str, documents: Mapping[int, tuple[str, Message]]) -> None:

@@ -141,7 +141,7 @@ def runs_to_evaluate() -> list[int]:
     """Live runs, and those that are over with a device whose last word is not in the target yet: one query."""
     unheard = (
         Q(targets__state=TargetState.RELEASED, targets__attempt__state__in=[State.COMPLETED, *UNSUCCESSFUL])
-        | Q(targets__state=TargetState.FAILED, targets__attempt__state=State.COMPLETED)
+        | Q(targets__state=TargetState.FAILED, targets__attempt__state=State.COMPLETED, targets__device__isnull=False)
         | Q(targets__state=TargetState.RELEASED, targets__device=None)
     )
     found = TaskRun.objects.filter(Q(phase__in=LIVE_PHASES) | unheard)

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agent.wire.manifest import TaskRunSpec
 from agent.wire.messages import APT_FULL_UPGRADE_V1
-from devices.models import Device
+from devices.models import Connectivity, Device
 from fleet.targeting.models import TargetState
 from fleet.targeting.policy import Count
 from fleet.targeting.selectors import counts
@@ -55,6 +55,13 @@ def lacking_capability(device_ids: Collection[int]) -> list[int]:
     """Devices without an updater that can do it (TSK-2): one query. (SQLite can't look into JSON lists.)"""
     rows = Device.objects.filter(pk__in=device_ids).values_list("pk", "capabilities")
     return [pk for pk, capabilities in rows if APT_FULL_UPGRADE_V1 not in capabilities]
+
+
+def silent(run: TaskRun) -> str:
+    """The first device that has begun and is not heard any more; empty when there is none: one query."""
+    begun = run.targets.filter(state=TargetState.RELEASED, attempt__state__in=BEGUN)
+    away = begun.filter(device__heartbeat__connectivity=Connectivity.OFFLINE)
+    return str(away.values_list("device_name", flat=True).first() or "")
 
 
 def blockers(run: TaskRun, which: Q) -> list[Blocker]:

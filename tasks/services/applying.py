@@ -17,6 +17,7 @@ from devices.services.deployers import check_groups
 from fleet.core import audit, clock
 from fleet.core.door import Admitted
 from fleet.core.errors import Conflict
+from fleet.core.fsm import locked
 from fleet.core.kinds import Done
 from fleet.targeting.models import TargetState
 from tasks.models import TaskRun, TaskSchedule
@@ -74,7 +75,7 @@ def taskrun_recreate(*, run: TaskRun, actor: User | None) -> TaskRun:
             f"{len(devices)} devices failed in TaskRun {run}; a selector names at most {MAX_ENTRIES}, "
             "so apply a manifest that selects them by a label"
         )
-    with transaction.atomic():
+    with locked(TaskRun, run.pk):  # of two who repeat it at once the second finds the first one's name taken
         made = _again(run, spec, devices, actor)
         _begin(made, actor)
     return made

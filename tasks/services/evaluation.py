@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from django.db import IntegrityError
-from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Concat
 
 from agent.wire.messages import APT_FULL_UPGRADE_V1
@@ -31,7 +31,7 @@ from tasks import policy
 from tasks.models import LIVE_PHASES, Phase, TaskRun, TaskTarget
 from tasks.policy import Due
 from tasks.selectors import blockers, counted, evidence, free, lacking_capability, spec_of
-from tasks.selectors.standing import taken
+from tasks.selectors.standing import silent, taken
 from tasks.services.ending import stop
 from tasks.services.history import count, phase_move, tell
 from upgrades.models import OPEN, Attempt, State
@@ -39,6 +39,7 @@ from upgrades.services import Offer, attempts_offer
 
 MATCHES = 3
 NO_CAPABILITY = f"the device does not advertise the updater capability {APT_FULL_UPGRADE_V1}, so it is never sent this"
+NEEDS_REPAIR = ", which needs root to run `fleet-updater repair` on the device"
 NOBODY_IN_TIME = "The deadline passed before any device matched"
 
 
@@ -145,7 +146,8 @@ def _say_what_it_waits_for(run: TaskRun, canaries: Count, rest: Count, now: date
     unfinished = Q(state__in=(TargetState.HELD, TargetState.RELEASED))
     if not policy.gate_is_open(canaries):
         unfinished &= Q(canary=True)
-    run.message = policy.waiting(blockers(run, unfinished), canaries, rest, now)
+    words = policy.waiting(blockers(run, unfinished), canaries, rest, now)
+    run.message = policy.with_advice(words, str(run), silent(run))
 
 
 def _in_reach(run: TaskRun, step: Due) -> QuerySet[TaskTarget]:
@@ -157,7 +159,9 @@ def _in_reach(run: TaskRun, step: Due) -> QuerySet[TaskTarget]:
 def _say_who_waits(held: QuerySet[TaskTarget]) -> None:
     """A device does one thing at a time; the second waits and says for what (TSK-5)."""
     other = Attempt.objects.filter(device_id=OuterRef("device_id"), state__in=OPEN)
-    words = Concat(Value("waits for "), Subquery(other.values("title")[:1]))
+    repair = When(state=State.REPAIR_REQUIRED, then=Value(NEEDS_REPAIR))
+    named = other.annotate(words=Concat(Value("waits for "), "title", Case(repair, default=Value(""))))
+    words = Subquery(named.values("words")[:1])
     held.filter(taken()).exclude(message=words).update(message=words)
 
 

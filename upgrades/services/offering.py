@@ -33,12 +33,12 @@ class Offer:
 
 
 def attempts_offer(*, devices: Mapping[int, str], offer: Offer) -> dict[int, Attempt]:
-    """Offer an attempt to each of these devices (names by id) that has no open one (TSK-5).
+    """Offer an attempt to each of these devices (names by id) that still exists and has no open one (TSK-5).
 
     Returns those that were made, by device. Inside the caller's transaction; the devices' heads are locked first, so
     that of two offers at once one sees the other's.
     """
-    mailbox.heads_lock(device_ids=list(devices))
+    there = mailbox.heads_lock(device_ids=list(devices))
     taken = set(open_attempts(devices).values_list("device_id", flat=True))
     now = clock.now()
     made = [
@@ -51,7 +51,7 @@ def attempts_offer(*, devices: Mapping[int, str], offer: Offer) -> dict[int, Att
             offered_at=now,
         )
         for device_id, name in sorted(devices.items())
-        if device_id not in taken
+        if device_id in there and device_id not in taken
     ]
     Attempt.objects.bulk_create(made, batch_size=BATCH)
     mailbox.desired_put_own(
@@ -75,7 +75,11 @@ def attempts_withdraw(*, attempts: QuerySet[Attempt], device_ids: Sequence[int])
     ``device_ids`` are those of the attempts. Inside the caller's transaction.
     """
     mailbox.heads_lock(device_ids=device_ids)
-    withdrawn = attempts.filter(state=State.OFFERED).update(state=State.WITHDRAWN, ended_at=clock.now())
+    # Locked one by one in the order in which a drain locks them: an UPDATE takes them as it finds them.
+    offered = attempts.filter(state=State.OFFERED).select_for_update(of=("self",)).order_by("pk")
+    withdrawn = Attempt.objects.filter(pk__in=list(offered.values_list("pk", flat=True))).update(
+        state=State.WITHDRAWN, ended_at=clock.now()
+    )
     if withdrawn:
         transaction.on_commit(attempts_tidy)
     return withdrawn
@@ -86,12 +90,10 @@ def attempts_tidy() -> int:
 
     Level-triggered: a call that was missed is made up by the next.
     """
-    uids = {str(uid) for uid in Attempt.objects.filter(state__in=OPEN).values_list("uid", flat=True)}
-    stale = [
-        (device_id, key)
-        for device_id, key in DesiredItem.objects.filter(kind=ATTEMPT_KIND).values_list("device_id", "key")
-        if key not in uids
-    ]
+    # Items first: an attempt that is offered between the two reads is no item here, so it can't look stale.
+    items = list(DesiredItem.objects.filter(kind=ATTEMPT_KIND).values_list("device_id", "key"))
+    uids = {str(uid) for uid in Attempt.objects.filter(state__in=OPEN).values_list("uid", flat=True)} if items else ()
+    stale = [(device_id, key) for device_id, key in items if key not in uids]
     if not stale:
         return 0
     with transaction.atomic():

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 
 from agent.wire.messages import AttemptState
 from devices.models import Credential, Device
+from devices.services import device_forget
 from devices.services.tokens import hash_of
 from fleet.core import clock
 from fleet.core.models import Event
 from tasks import services
 from tests.integration.tasks.tasks import Tasks
 from upgrades.models import JournalEntry
+from upgrades.services import Offer, attempts_offer, attempts_tidy
 
 pytestmark = pytest.mark.database
 WORDS = [AttemptState.ACCEPTED, AttemptState.RUNNING, AttemptState.RUNNING, AttemptState.COMPLETED]
@@ -96,3 +101,48 @@ def test_another_devices_attempt_is_not_found(tasks: Tasks, uid: str) -> None:
     mine, other = tasks.updaters(["edge-1", "edge-2"])
     tasks.run()
     assert ask(other, uid or tasks.attempt(mine).uid) == (404, None)
+
+
+@pytest.mark.clause("TSK-5")
+def test_an_attempt_that_is_offered_while_others_are_tidied_up_stays_offered(tasks: Tasks) -> None:
+    done, fresh = tasks.updaters(["edge-1"])[0], tasks.updaters(["edge-2"], role="later")[0]
+    tasks.run()
+    tasks.says_attempt(done, AttemptState.ACCEPTED)
+    late = tasks.taskrun("late")
+    late["spec"]["targetSelector"] = {"matchLabels": {"role": "later"}}
+    reads: list[str] = []
+
+    def meanwhile(execute: Any, sql: str, *rest: Any) -> Any:
+        answer = execute(sql, *rest)
+        if sql.startswith("SELECT") and not reads:
+            reads.append(sql)
+            tasks.run(late)
+        return answer
+
+    with connection.execute_wrapper(meanwhile):
+        attempts_tidy()
+    assert reads
+    assert tasks.offered(fresh) == [str(tasks.attempt(fresh).uid)]
+
+
+@pytest.mark.clause("TSK-5")
+def test_a_device_that_was_just_forgotten_is_not_asked_and_holds_up_nobody(tasks: Tasks) -> None:
+    there, gone = tasks.updaters(["edge-1", "edge-2"])
+    gone_id = gone.pk
+    device_forget(device=gone, actor=None)
+    offer = Offer("systemUpgradeV1", "default/upgrade", "TaskRun default/upgrade", tasks.now + timedelta(hours=1))
+    with transaction.atomic():
+        made = attempts_offer(devices={there.pk: "edge-1", gone_id: "edge-2"}, offer=offer)
+    assert list(made) == [there.pk]
+
+
+@pytest.mark.clause("TSK-5")
+def test_an_open_attempt_of_any_executor_keeps_a_system_upgrade_waiting(tasks: Tasks) -> None:
+    (device,) = tasks.updaters(["edge-1"])
+    offer = Offer("agentUpgradeV1", "default/agent", "agent upgrade of edge-1", tasks.now + timedelta(hours=1))
+    with transaction.atomic():
+        attempts_offer(devices={device.pk: device.name}, offer=offer)
+        assert attempts_offer(devices={device.pk: device.name}, offer=offer) == {}  # who was told that it is free
+    run = tasks.run()
+    assert run.message == "Waiting for edge-1: waits for agent upgrade of edge-1"
+    assert tasks.shown(run) == {"edge-1": "Held"}
