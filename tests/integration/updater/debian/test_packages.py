@@ -92,6 +92,7 @@ def test_an_upgrade_asks_nothing_and_keeps_the_configuration_of_the_device(debia
     done = debian.run(commands.JOBS[Job.UPGRADE])
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_text() == "of the operator\n"
+    assert path.with_name("configured.conf.dpkg-dist").read_text() == "of version 2\n"
     assert (debian.root / "usr/share/configured/version").read_text() == "2"
 
 
