@@ -36,8 +36,10 @@ from agent.secrets.keeper import SecretKeeper
 from agent.secrets.sources import Sources
 from agent.status import DeploymentLine, Status
 from agent.store import STATE_NOT_SAVED, Identity, Store
+from agent.upgrades.client import SocketUpdater, Updater
+from agent.upgrades.desk import UpgradeDesk
 from agent.version import VERSION
-from agent.wire.messages import DeploymentReport, DeploymentState, EnrolRequest, Facts, Problem
+from agent.wire.messages import AttemptOffer, DeploymentReport, DeploymentState, EnrolRequest, Facts, Problem
 
 SIMULATED = "simulated"
 
@@ -50,7 +52,15 @@ class Agent:
     """One device. Every step is idempotent; none of them starts a thread (the workers may)."""
 
     def __init__(
-        self, config: Config, store: Store, identity: Identity, *, tools: Tools, control: ControlPlane, workers: Workers
+        self,
+        config: Config,
+        store: Store,
+        identity: Identity,
+        *,
+        tools: Tools,
+        control: ControlPlane,
+        workers: Workers,
+        updater: Updater,
     ) -> None:
         self.config = config
         self.store = store
@@ -63,9 +73,11 @@ class Agent:
             self._complain(problem)
         self.desired = Desired(store, self.ledger, identity)
         self.reconciler = Reconciler(tools, self.ledger, workers)
-        self.outbox = Outbox(store, self.ledger, tools.clock, self.facts)
+        self.upgrades = UpgradeDesk(updater, store, self.ledger)
+        self.outbox = Outbox(store, self.ledger, tools.clock, self.facts, self.upgrades)
         self.logs = LogDesk(LogReader(tools.runtime, tools.owner, self._without_secrets), workers)
         self._runtime = tools.runtime
+        self._host = tools.host
         self._secrets = tools.secrets
         self._stock = tools.stock
         self._owner = tools.owner
@@ -83,6 +95,7 @@ class Agent:
         """
         changed = self.desired.poll(self.control)
         self.logs.take(self.desired.log_requests())
+        self.upgrades.take(self.desired.attempts())
         self._last_contact_at = self.clock.now()
         return changed
 
@@ -123,8 +136,20 @@ class Agent:
         """
         self.logs.send(self.control)
 
+    def upgrade(self) -> float:
+        """Bring what the updater shall do, and what it did, one step further; seconds until the next.
+
+        For a thread of its own: an updater that is slow holds up nothing else.
+        """
+        return self.upgrades.work(self._offer)
+
     def facts(self) -> Facts:
-        return facts.gather(self.config.device.labels, self._podman_version)
+        found = facts.gather(self.config.device.labels, self._podman_version, self._host.boot_id())
+        return msgspec.structs.replace(
+            found,
+            capabilities=[*found.capabilities, *self.upgrades.capabilities()],
+            updater_version=self.upgrades.version(),
+        )
 
     def write_status(self, error: ControlError | None = None, *, next_attempt_at: float = 0.0) -> None:
         """For ``fleet-agent status``: when something changed, else once per heartbeat, to spare a flash card.
@@ -176,6 +201,14 @@ class Agent:
     def _where_to_wait(self) -> ControlPlane:
         return self.control.twin(self.config.server.wait_url)
 
+    def _offer(self, attempt: str) -> AttemptOffer:
+        return self._own_connection.offer(attempt)
+
+    @functools.cached_property
+    def _own_connection(self) -> ControlPlane:
+        """Of the thread that upgrades."""
+        return self.control.twin()
+
     def _look_after_secrets(self, assignments: Collection[Assignment]) -> None:
         """Drop those of deployments that are gone; do what ``refresh-secrets`` ordered (AGT-10).
 
@@ -213,6 +246,7 @@ def build(
     clock: Clock | None = None,
     control: ControlPlane | None = None,
     workers: Workers | None = None,
+    updater: Updater | None = None,
     dice: random.Random | None = None,
 ) -> Agent:
     """An agent for an enrolled device.
@@ -241,7 +275,9 @@ def build(
         pull_jitter_seconds=config.agent.pull_jitter_seconds,
         dice=dice or random.Random(),  # noqa: S311  (spreads load, hides nothing)
     )
-    return Agent(config, store, identity, tools=tools, control=control, workers=workers or ThreadWorkers())
+    workers = workers or ThreadWorkers()
+    updater = updater or SocketUpdater(Path(config.updater.socket))
+    return Agent(config, store, identity, tools=tools, control=control, workers=workers, updater=updater)
 
 
 def enrol(config: Config, token: str, control: ControlPlane | None = None) -> Identity:

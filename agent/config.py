@@ -14,6 +14,7 @@ from agent.runtime.simulated import Faults
 from agent.wire import names
 from agent.wire.images import REGISTRY
 from agent.wire.manifest import DeviceName, Labels, SecretRef
+from agent.wire.updater import DEFAULT_SOCKET
 
 DEFAULT_PATH = Path("/etc/harmony-fleet/agent.toml")
 MAX_CONFIG_BYTES = 1_048_576
@@ -89,6 +90,12 @@ class Containers(Section, frozen=True):
     log_megabytes: Annotated[float, Meta(ge=0, le=100_000)] = 20.0
 
 
+class UpdaterPlace(Section, frozen=True):
+    """``socket``: where this device's root updater listens."""
+
+    socket: Annotated[str, Meta(pattern="^/", max_length=107)] = DEFAULT_SOCKET
+
+
 class RuntimeChoice(Section, frozen=True):
     """``kind`` is ``podman`` or, for demos and tests, ``simulated``, which runs nothing."""
 
@@ -106,6 +113,7 @@ class Config(Section, frozen=True):
     registries: dict[RegistryName, Registry] = {}
     images: Images = Images()
     containers: Containers = Containers()
+    updater: UpdaterPlace = UpdaterPlace()
 
     @property
     def state_dir(self) -> Path:

@@ -19,6 +19,7 @@ import urllib3
 from agent.version import VERSION
 from agent.wire.messages import (
     PROTOCOL,
+    AttemptOffer,
     DesiredState,
     EnrolReply,
     EnrolRequest,
@@ -154,6 +155,14 @@ class ControlPlane:
     def answer_logs(self, reply: LogReply) -> None:
         """Answer a request for a log (AGT-16)."""
         self._call("POST", "/logs", body=reply)
+
+    def offer(self, attempt: str) -> AttemptOffer:
+        """How long this device's attempt may still begin (TSK-4).
+
+        Raises:
+            ControlError: not temporary when this device has no such attempt.
+        """
+        return _decoded(self._call("GET", f"/attempts/{attempt}"), AttemptOffer)
 
     def report(self, report: Report) -> ReportReply:
         return _decoded(self._call("POST", "/report", body=report), ReportReply)

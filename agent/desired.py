@@ -9,8 +9,10 @@ from agent.ledger import Ledger
 from agent.store import Identity, KeptDesired, Store
 from agent.wire import rules
 from agent.wire.messages import (
+    ATTEMPT_KIND,
     DEPLOYMENT_KIND,
     LOGS_KIND,
+    AttemptDocument,
     DeploymentDocument,
     DesiredItem,
     DesiredState,
@@ -21,9 +23,13 @@ from agent.wire.messages import (
 WRONG_DEVICE = "DesiredStateOfAnotherDevice"
 DEFINITION_MISSING = "DefinitionMissing"
 
-Document = DeploymentDocument | LogRequestDocument
+Document = DeploymentDocument | LogRequestDocument | AttemptDocument
 #: What is behind an item, by its kind; items of other kinds are for agents of a later version.
-DOCUMENTS: dict[str, type[Document]] = {DEPLOYMENT_KIND: DeploymentDocument, LOGS_KIND: LogRequestDocument}
+DOCUMENTS: dict[str, type[Document]] = {
+    DEPLOYMENT_KIND: DeploymentDocument,
+    LOGS_KIND: LogRequestDocument,
+    ATTEMPT_KIND: AttemptDocument,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,11 @@ class Desired:
         """What somebody wants to read, as far as it is known yet (AGT-16)."""
         found = [(item, self._documents.get(item.hash)) for item in self._items(LOGS_KIND) if not item.remove]
         return [d for item, d in found if isinstance(d, LogRequestDocument) and d.request == item.key]
+
+    def attempts(self) -> list[AttemptDocument]:
+        """What this device's updater shall do, as far as it is known yet (TSK-4)."""
+        found = [(item, self._documents.get(item.hash)) for item in self._items(ATTEMPT_KIND) if not item.remove]
+        return [d for item, d in found if isinstance(d, AttemptDocument) and d.attempt == item.key]
 
     def title(self, uid: str) -> str:
         """The deployment's ``namespace/name``; its uid when the document is not here."""

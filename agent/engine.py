@@ -22,10 +22,11 @@ logger = logging.getLogger("agent")
 
 
 class Engine:
-    """Independent loops: one talks to the control plane, one works on containers (AGT-12), one waits for word.
+    """Independent loops: one talks to the control plane, one works on containers (AGT-12), one waits for word, and one
+    looks after the updater.
 
-    :meth:`network`, :meth:`local` and :meth:`waiting` do what is due and return the seconds until something is; a
-    simulation calls them itself, :meth:`run` calls them from a thread each.
+    :meth:`network`, :meth:`local`, :meth:`waiting` and :meth:`upgrading` do what is due and return the seconds until
+    something is; a simulation calls them itself, :meth:`run` calls them from a thread each.
     """
 
     def __init__(self, agent: Agent, dice: random.Random | None = None) -> None:
@@ -39,12 +40,15 @@ class Engine:
         self._next_pass = 0.0
         self._changed = threading.Event()
         self._network_bell, self._local_bell, self._waiting_bell = (threading.Event() for _ in range(3))
+        self._upgrade_bell = threading.Event()
         self._word = Word(agent, self._dice, on_poll=self._network_bell.set, on_wait=self._waiting_bell.set)
         self._rejected_credential = ""
         self._quiet_until = 0.0
         agent.ledger.on_change = self._on_ledger_change
         agent.reconciler.on_due = self._local_bell.set
         agent.logs.on_reply = self._network_bell.set
+        agent.upgrades.on_change = self._on_ledger_change
+        agent.upgrades.on_wanted = self._upgrade_bell.set
 
     # The control plane ---------------------------------------------------------------------------------------------
 
@@ -130,6 +134,10 @@ class Engine:
         """Wait for word from the control plane, if that is due: up to a minute; seconds until the next time."""
         return self._word.wait()
 
+    def upgrading(self) -> float:
+        """Look after the updater; seconds until the next time. Soon when something new is wanted of it."""
+        return self._agent.upgrade()
+
     # The containers ------------------------------------------------------------------------------------------------
 
     def local(self) -> float:
@@ -153,12 +161,14 @@ class Engine:
     def run(self, stop: threading.Event) -> None:
         """All loops until ``stop`` is set and :meth:`wake` called. Containers are left as they are (AGT-11).
 
-        The one that waits is not waited for: its thread ends with the process.
+        Those that wait for others are not waited for: their threads end with the process.
         """
         network = threading.Thread(
             target=self._loop, args=(self.network, self._network_bell, stop), name="network", daemon=True
         )
         network.start()
+        upgrading = (self.upgrading, self._upgrade_bell, stop)
+        threading.Thread(target=self._loop, args=upgrading, name="upgrading", daemon=True).start()
         if self._agent.config.server.wait:
             waiting = (self.waiting, self._waiting_bell, stop)
             threading.Thread(target=self._loop, args=waiting, name="waiting", daemon=True).start()
@@ -167,7 +177,7 @@ class Engine:
 
     def wake(self) -> None:
         """Let all loops look around now."""
-        for bell in (self._network_bell, self._local_bell, self._waiting_bell):
+        for bell in (self._network_bell, self._local_bell, self._waiting_bell, self._upgrade_bell):
             bell.set()
 
     def _loop(self, step: Callable[[], float], bell: threading.Event, stop: threading.Event) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 
 from agent.version import VERSION
 from agent.wire.messages import Facts
@@ -16,7 +15,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 _MAX_LINE = 512
 
 
-def gather(labels: Mapping[str, str], podman_version: str) -> Facts:
+def gather(labels: Mapping[str, str], podman_version: str, boot_id: str) -> Facts:
     """Facts as of now; what cannot be read is left empty."""
     system = os.uname()
     return Facts(
@@ -25,7 +24,7 @@ def gather(labels: Mapping[str, str], podman_version: str) -> Facts:
         architecture=ARCHITECTURES.get(system.machine, system.machine),
         os=_os_name(),
         kernel=system.release[:_MAX_LINE],
-        boot_id=_line(Path("/proc/sys/kernel/random/boot_id")),
+        boot_id=boot_id[:_MAX_LINE],
         agent_version=VERSION,
         podman_version=podman_version[:_MAX_LINE],
     )
@@ -34,12 +33,5 @@ def gather(labels: Mapping[str, str], podman_version: str) -> Facts:
 def _os_name() -> str:
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "")[:_MAX_LINE]
-    except OSError:
-        return ""
-
-
-def _line(path: Path) -> str:
-    try:
-        return path.read_text().strip()[:_MAX_LINE]
     except OSError:
         return ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import msgspec
 
@@ -11,18 +12,29 @@ from agent.clock import Clock
 from agent.control import ControlError, ControlPlane, Unauthorised
 from agent.ledger import Ledger
 from agent.store import KeptReports, Store
-from agent.wire.messages import MAX_REPORT_BYTES, DeploymentReport, DesiredState, Facts, Report
+from agent.wire.messages import MAX_REPORT_BYTES, AttemptReport, DeploymentReport, DesiredState, Facts, Report
 
 #: Numbers are reserved on disk in blocks: a heartbeat need not wear out a flash card.
 BLOCK = 64
 _SHORT_MESSAGE_CHARS = 200
 
 
+class AttemptSource(Protocol):
+    """Where reports get what they say of upgrades."""
+
+    def reports(self) -> list[AttemptReport]: ...
+
+    def acknowledge(self, reports: Collection[AttemptReport], boot_id: str) -> None: ...
+
+
 class Outbox:
     """At most one report is on its way; what changes meanwhile goes into the next."""
 
-    def __init__(self, store: Store, ledger: Ledger, clock: Clock, facts: Callable[[], Facts]) -> None:
+    def __init__(
+        self, store: Store, ledger: Ledger, clock: Clock, facts: Callable[[], Facts], attempts: AttemptSource
+    ) -> None:
         self._store = store
+        self._attempts = attempts
         self._ledger = ledger
         self._clock = clock
         self._facts = facts
@@ -71,6 +83,7 @@ class Outbox:
             self._news.set()
         else:
             self.acknowledged = report.sequence
+            self._attempts.acknowledge(report.attempts, report.facts.boot_id)
             self._last_sent = self._clock.monotonic()
         self._is_known = True
 
@@ -90,6 +103,7 @@ class Outbox:
             desired_version=desired.version if desired else 0,
             deployments=deployments,
             problems=self._ledger.problems(),
+            attempts=self._attempts.reports(),
         )
 
 

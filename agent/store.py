@@ -6,6 +6,7 @@
     status.json     for ``fleet-agent status``                lock         held by the running agent
     secrets.cache   resolved secrets, encrypted (AGT-10)      secrets.key  the key of that file, 0600
     secrets.refresh somebody wants secrets resolved anew  claims.json  the container names that deployments hold
+    attempts.json   what was acknowledged of upgrades
 
 A file that is torn, of another device or of a later format is renamed to ``….set-aside`` and becomes a
 :class:`~agent.wire.messages.Problem`; the agent goes on without it.
@@ -25,6 +26,7 @@ import msgspec
 
 from agent import durable
 from agent.reconcile.claims import Claim
+from agent.upgrades.memory import KeptAttempts
 from agent.wire import canonical
 from agent.wire.messages import DeploymentReport, DesiredState, Problem
 
@@ -256,6 +258,12 @@ class Store:
 
     def save_claims(self, claims: dict[str, Claim]) -> None:
         self._save("claims.json", KeptClaims(claims))
+
+    def attempts(self) -> KeptAttempts:
+        return self._load("attempts.json", KeptAttempts) or KeptAttempts()
+
+    def save_attempts(self, kept: KeptAttempts) -> None:
+        self._save("attempts.json", kept)
 
     def save_status(self, status: msgspec.Struct) -> None:
         durable.write(self.folder / "status.json", msgspec.json.encode(status), sync=False)

@@ -16,7 +16,8 @@ class Knobs:
     """Shares of the devices (0 to 1) that have a fault, and how strong it is.
 
     Devices of ``offline`` are away for ``offline_seconds``, back for as long, and so on. ``lying`` devices take turns
-    with the kinds in ``lies``. ``clock_off`` devices are ``clock_hours`` ahead or behind.
+    with the kinds in ``lies``. ``clock_off`` devices are ``clock_hours`` ahead or behind. On devices of
+    ``failing_upgrades`` every upgrade of the operating system fails.
     """
 
     offline: float = 0.0
@@ -29,6 +30,7 @@ class Knobs:
     reorder: float = 0.0
     clock_off: float = 0.0
     clock_hours: float = 12.0
+    failing_upgrades: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Character:
     duplicates: bool = False
     reorders: bool = False
     clock_seconds: float = 0.0
+    fails_upgrades: bool = False
 
     def is_offline(self, now: float) -> bool:
         """Whether it is away at ``now``, on any clock that does not jump."""
@@ -63,6 +66,7 @@ def cast(count: int, knobs: Knobs, seed: int) -> list[Character]:
     offline, slow = some(knobs.offline), some(knobs.slow)
     liars = dict(zip(sorted(some(knobs.lying)), cycle(knobs.lies), strict=False))
     duplicating, reordering, wrong = some(knobs.duplicate), some(knobs.reorder), some(knobs.clock_off)
+    failing = some(knobs.failing_upgrades)
     return [
         Character(
             offline_seconds=knobs.offline_seconds if number in offline else 0.0,
@@ -72,6 +76,7 @@ def cast(count: int, knobs: Knobs, seed: int) -> list[Character]:
             duplicates=number in duplicating,
             reorders=number in reordering,
             clock_seconds=dice.choice((-1, 1)) * knobs.clock_hours * HOUR if number in wrong else 0.0,
+            fails_upgrades=number in failing,
         )
         for number in range(count)
     ]

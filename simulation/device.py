@@ -14,9 +14,15 @@ from agent.engine import Engine
 from agent.reconcile.reconciler import InlineWorkers
 from agent.runtime.simulated import Faults, SimulatedHost, SimulatedRuntime
 from agent.store import Identity, Store
+from agent.updater.simulated import Faults as UpgradeFaults
+from agent.updater.simulated import Pace
 from agent.wire.messages import DeploymentReport, DeploymentState
 from simulation.cast import Character
 from simulation.faults import LIES, ClockOff, Duplicating, Lie, Lying, Reordering, Slow, Unplugged
+from simulation.updater import SimulatedUpdater
+
+#: While the device is off.
+BOOT_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,12 @@ class SimulatedDevice:
         self.character = character
         self._world = world
         self._connect = connect
+        self._upgrade_due = 0.0
+        self._is_wanted = True
         self.clock: Clock = ClockOff(world.clock, character.clock_seconds) if character.clock_seconds else world.clock
+        self.updater = SimulatedUpdater(
+            config.state_dir / "updater", self.clock, name=self.name, faults=_of_upgrades(character), pace=Pace()
+        )
 
     @property
     def name(self) -> str:
@@ -60,23 +71,42 @@ class SimulatedDevice:
 
     def boot(self) -> None:
         """Put the agent together, with what its state folder has; its containers are new."""
+        self._boots = self.updater.boots()
         runtime = SimulatedRuntime(clock=self.clock, faults=_of_containers(self.character), sleep=self._world.sleep)
         self.agent = build(
             self.config,
             runtime=runtime,
-            host=SimulatedHost(),
+            host=SimulatedHost(boot_id=self.updater.machine.boot_id),
             clock=self.clock,
             workers=InlineWorkers(),
+            updater=self.updater,
             dice=self._world.dice,
         )
         self.agent.control = self._with_faults(self._connect(credential=self.agent.store.credential))
         self.engine = Engine(self.agent, self._world.dice)
+        self.agent.upgrades.on_wanted = self._want
+        self._want()
+
+    def _want(self) -> None:
+        self._is_wanted = True
 
     def step(self) -> float:
-        """Poll, work and report as far as they are due; the seconds until something is."""
+        """Poll, work, upgrade and report as far as they are due; the seconds until something is."""
+        if self.updater.boots() != self._boots:
+            self.boot()
+        if not self.updater.machine.is_up:
+            return BOOT_LOOK_SECONDS
         self.engine.network()
         self.engine.local()
-        return min(self.engine.network(), self.engine.local())
+        return min(self._upgrade(), self.engine.network(), self.engine.local())
+
+    def _upgrade(self) -> float:
+        """Not at every step: without an attempt there is nothing to see."""
+        now = self.clock.monotonic()
+        if now >= self._upgrade_due or self._is_wanted:
+            self._is_wanted = False
+            self._upgrade_due = now + self.engine.upgrading()
+        return max(0.0, self._upgrade_due - now)
 
     def is_offline(self) -> bool:
         return self.character.is_offline(self._world.clock.monotonic())
@@ -104,6 +134,11 @@ class SimulatedDevice:
         if character.lie:
             control = Lying(control, LIES[character.lie])
         return control
+
+
+def _of_upgrades(character: Character) -> UpgradeFaults:
+    """An upgrade of theirs fails in the middle and leaves no package half installed."""
+    return UpgradeFaults(exit_codes={"upgrade": 100}, breaks=False) if character.fails_upgrades else UpgradeFaults()
 
 
 def _of_containers(character: Character) -> Faults:

@@ -182,7 +182,10 @@ class Listener:
 
 
 class Host(Protocol):
-    """What the preflight must know of the machine beside its containers."""
+    """What the agent must know of the machine beside its containers."""
+
+    def boot_id(self) -> str:
+        """Of this boot, as the kernel writes it; empty when it does not say."""
 
     def listeners(self) -> Collection[Listener]:
         """All TCP and UDP ports that processes of the host hold."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agent.runtime.base import Listener
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _LISTEN = "0A"
 _UNCONNECTED = "07"
 #: Table of the kernel → protocol and the socket state that means "this port is held".
@@ -26,6 +27,12 @@ class LinuxHost:
 
     def __init__(self, proc: Path = Path("/proc/net")) -> None:
         self._proc = proc
+
+    def boot_id(self) -> str:
+        try:
+            return _BOOT_ID.read_text().strip()
+        except OSError:
+            return ""
 
     def listeners(self) -> frozenset[Listener]:
         """Held ports; a table that does not exist (no IPv6) is an empty one."""

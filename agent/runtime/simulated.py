@@ -291,7 +291,14 @@ class SimulatedRuntime:
 class SimulatedHost:
     """A machine on which nothing else listens and every path exists, unless told otherwise."""
 
-    def __init__(self, *, listeners: Collection[Listener] = (), missing: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        listeners: Collection[Listener] = (),
+        missing: Collection[str] = (),
+        boot_id: Callable[[], str] = lambda: "00000000-0000-0000-0000-000000000001",
+    ) -> None:
+        self.boot_id = boot_id
         self._listeners = frozenset(listeners)
         self._missing = frozenset(missing)
 

@@ -17,7 +17,7 @@ from agent.runtime.simulated import Faults
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "agent.md").read_text()
 
 
-@pytest.mark.parametrize("command", [[], ["enroll"], ["status"]])
+@pytest.mark.parametrize("command", [[], ["enroll"], ["setup"], ["status"]])
 def test_help_is_shown_as_it_is(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -1,0 +1,49 @@
+"""What the control plane has acknowledged of attempts; kept on disk, so that nothing is lost and little is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from agent.wire.messages import AttemptReport, AttemptState
+
+ENDED = (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REFUSED)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """``number``: of the last journal entry that was acknowledged; ``state``: what was acknowledged last."""
+
+    number: int = 0
+    state: AttemptState | None = None
+
+
+class KeptAttempts(msgspec.Struct, frozen=True):
+    """By the attempts' uids. ``refused``: why nothing was begun, until that is acknowledged."""
+
+    told: dict[str, Told] = {}
+    refused: dict[str, str] = {}
+
+
+def acknowledged(kept: KeptAttempts, reports: Collection[AttemptReport]) -> KeptAttempts:
+    """After the control plane took these in. An older number never takes a newer one's place."""
+    told = dict(kept.told)
+    for report in reports:
+        before = told.get(report.attempt, Told()).number
+        told[report.attempt] = Told(max([before, *(entry.number for entry in report.entries)]), report.state)
+    ended = {report.attempt for report in reports if report.state is AttemptState.REFUSED}
+    refused = {uid: message for uid, message in kept.refused.items() if uid not in ended}
+    return KeptAttempts(told, refused)
+
+
+def is_settled(told: Told, state: AttemptState, last_number: int) -> bool:
+    """Whether the control plane knows how it ended, and every entry of its journal."""
+    return state in ENDED and told.state is state and told.number >= last_number
+
+
+def only(kept: KeptAttempts, uids: Collection[str]) -> KeptAttempts:
+    """Without what neither the control plane wants nor the updater knows any more."""
+    return KeptAttempts(
+        {uid: told for uid, told in kept.told.items() if uid in uids},
+        {uid: message for uid, message in kept.refused.items() if uid in uids},
+    )
