@@ -13,6 +13,7 @@ FIELDS = (
     ("day of the week", 0, 6),
 )
 _PART = re.compile(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?", re.ASCII)
+EVERY_DAY, EVERY_WEEKDAY = 31, 7
 _LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -20,8 +21,8 @@ def read(text: str) -> tuple[str, str, str, str, str]:
     """The five fields.
 
     Raises:
-        ValueError: not five of them, one that isn't a list of ``*``, ``3``, ``1-5`` with ``/2`` behind, or a date that
-            no year has.
+        ValueError: not five of them, one that isn't a list of ``*``, ``3``, ``1-5`` with ``/2`` behind, a date that no
+            year has, or days of the month and of the week: some programs take either then, and others both.
     """
     fields = text.split()
     if len(fields) != len(FIELDS):
@@ -29,6 +30,8 @@ def read(text: str) -> tuple[str, str, str, str, str]:
     values = [_values(field, *bounds) for field, bounds in zip(fields, FIELDS, strict=True)]
     if not any(min(values[2]) <= _LONGEST[month - 1] for month in values[3]):
         raise ValueError("names a day that none of its months has")
+    if len(values[2]) < EVERY_DAY and len(values[4]) < EVERY_WEEKDAY:
+        raise ValueError("names days of the month and days of the week; allowed: one of the two, with * as the other")
     minute, hour, day, month, weekday = fields
     return minute, hour, day, month, weekday
 

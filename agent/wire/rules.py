@@ -57,7 +57,7 @@ def _times(spec: TaskScheduleSpec) -> Iterator[Fault]:
     except ValueError as error:
         yield Fault("spec.schedule", f"{spec.schedule!r} {error}")
     if spec.timeZone not in available_timezones():
-        yield Fault("spec.timeZone", f"{spec.timeZone!r} is not known; allowed: names as Europe/Zurich, or UTC")
+        yield Fault("spec.timeZone", f"{spec.timeZone!r} is not known; allowed: names such as Europe/Zurich, or UTC")
 
 
 def check_score(score: PodmanV0, path: str = "spec.score.data") -> list[Fault]:

@@ -130,12 +130,13 @@ def _unknown(error: Mismatch, path: str) -> Iterator[Fault]:
 
 
 def _unknown_message(name: str, path: str, allowed: list[str]) -> str:
-    if path == "spec.systemUpgradeV1":
+    is_run = "systemUpgradeV1" in allowed
+    if path in ("spec.systemUpgradeV1", "spec.template.systemUpgradeV1"):
         return (
             "is not taken: the upgrade is fixed, so callers cannot supply packages, repositories, commands or reboot "
             "arguments; allowed: systemUpgradeV1: {}"
         )
-    if "systemUpgradeV1" in allowed and path == "spec" and _EXECUTOR.fullmatch(name):
+    if is_run and _EXECUTOR.fullmatch(name):
         return "is no executor that exists; allowed: systemUpgradeV1"
     if path == "spec.rollout" or (path == "spec" and any(word in name.lower() for word in _STEERING)):
         return (

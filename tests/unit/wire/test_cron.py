@@ -10,7 +10,7 @@ pytestmark = pytest.mark.clause("TSK-9")
 
 
 @pytest.mark.parametrize(
-    "text", ["* * * * *", "0 3 * * 0", "*/15 0-6,22 1,15 1-12/2 1-5", "5/10 4 29 2 *", " 0  3 31 1,2 * "]
+    "text", ["* * * * *", "0 3 * * 0", "*/15 0-6,22 1,15 1-12/2 *", "0 3 */1 * 1-5", "5/10 4 29 2 *", " 0  3 31 1,2 * "]
 )
 def test_good_expressions(text: str) -> None:
     assert cron.read(text) == tuple(text.split())
@@ -32,6 +32,7 @@ def test_good_expressions(text: str) -> None:
         ("5-1 * * * *", "'5-1' as minute"),
         ("0 3 30 2 *", "a day that none of its months has"),
         ("0 3 31 2,4,6,9,11 *", "a day that none of its months has"),
+        ("0 3 13 * 5", "days of the month and days of the week; allowed: one of the two"),
         ("0,,1 3 * * *", "'' as minute"),
         ("٣ 3 * * *", "as minute"),
     ],
