@@ -143,7 +143,7 @@ class TaskRunAdmin(EditorViews, LiveViews):
     def progress(self, run: TaskRun) -> SafeString:
         return looks.progress(run)
 
-    @display(description="Waits for, or how it ended")
+    @display(description="Where it stands")
     def sentence(self, run: TaskRun) -> SafeString:
         return format_html('<span class="hf-wrap">{}</span>', run.message) if run.message else show.DASH
 

@@ -50,6 +50,12 @@ _NAMELESS = """
   .map((field) => field.outerHTML)
 """
 
+_CUT = """
+() => [...document.querySelectorAll("#result_list [data-label]")]
+  .filter((cell) => cell.checkVisibility() && cell.scrollHeight > cell.clientHeight + 1)
+  .map((cell) => cell.textContent.trim().slice(0, 60))
+"""
+
 
 def faint(page: Page) -> list[list[object]]:
     """Texts of the page whose contrast is too low: their class, beginning and contrast."""
@@ -66,4 +72,10 @@ def nameless(page: Page) -> list[str]:
 def width(page: Page) -> int:
     """How wide the page is, also where it has to be scrolled for."""
     found: int = page.evaluate("document.documentElement.scrollWidth")
+    return found
+
+
+def cut(page: Page) -> list[str]:
+    """Cells of a list that hide a part of their text."""
+    found: list[str] = page.evaluate(_CUT)
     return found

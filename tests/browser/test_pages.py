@@ -10,7 +10,7 @@ import pytest
 from devices.models import Connectivity
 from rollouts.models import Deployment
 from tests.browser.conftest import TELEPHONE
-from tests.browser.probes import faint, nameless, width
+from tests.browser.probes import cut, faint, nameless, width
 from tests.integration.admin.pages import at
 from tests.integration.rollouts.world import World
 from tests.support.processes import visitor
@@ -137,6 +137,7 @@ def test_pages_fit_a_telephone(
     for name in PAGES:
         telephone.goto(_address(live_server, name, rollout[1]))
         assert width(telephone) <= TELEPHONE, name
+        assert cut(telephone) == [], name
 
 
 def test_pages_can_be_read_without_scripts(

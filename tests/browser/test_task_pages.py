@@ -15,7 +15,7 @@ from fleet.core.door import admit
 from tasks.models import TaskRun
 from tasks.services import schedule_apply
 from tests.browser.conftest import TELEPHONE
-from tests.browser.probes import faint, nameless, width
+from tests.browser.probes import cut, faint, nameless, width
 from tests.integration.admin.pages import at
 from tests.integration.tasks.tasks import Tasks
 from tests.support.processes import visitor
@@ -131,6 +131,7 @@ def test_pages_fit_a_telephone_and_every_field_has_a_name(
     for name, address in _pages(upgrading).items():
         telephone.goto(f"{live_server.url}{address}")
         assert width(telephone) <= TELEPHONE, name
+        assert cut(telephone) == [], name
         assert nameless(telephone) == [], name
 
 
