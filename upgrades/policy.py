@@ -40,8 +40,11 @@ def has_begun(state: str) -> bool:
 
 
 def may_be_given_up(state: str) -> bool:
-    """Whether the device has begun and not said how it went: only then somebody waits for its word."""
-    return state in ("accepted", "running")
+    """Whether the device has begun and not said how it went: only then somebody waits for its word.
+
+    One that waits for root may have been made anew from an image meanwhile, and will never speak of it again.
+    """
+    return state in ("accepted", "running", "repair-required")
 
 
 def has_ended(state: str) -> bool:

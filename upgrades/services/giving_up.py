@@ -19,7 +19,7 @@ def attempt_give_up(*, attempt: Attempt, actor: User | None) -> None:
     """Wait for this attempt no more: it counts as failed, and the device may be asked for another one (TSK-5).
 
     Nothing is interrupted on the device. Should it come back and say how it went, that is written down, and a completed
-    upgrade counts as completed. Giving up twice changes nothing.
+    upgrade counts as completed; one that still needs repair is taken again. Giving up twice changes nothing.
 
     Raises:
         Conflict: the device has not begun, or has said how it went.
@@ -30,11 +30,16 @@ def attempt_give_up(*, attempt: Attempt, actor: User | None) -> None:
         if fresh.state == State.GIVEN_UP:
             return
         if not policy.may_be_given_up(fresh.state):
-            raise Conflict(f"the attempt of {fresh} is {fresh.state}; allowed: accepted or running")
+            raise Conflict(f"the attempt of {fresh} is {fresh.state}; allowed: accepted, running or repair-required")
         who = actor.get_username() if actor else "the system"
-        at_step = f", last heard at {fresh.step}" if fresh.step else ""
-        fresh.message = f"given up by {who}: the device did not say how it went{at_step}"
+        fresh.message = f"given up by {who}: {_why(fresh)}"
         fresh.state, fresh.ended_at = State.GIVEN_UP, clock.now()
         fresh.save(update_fields=["state", "message", "ended_at"])
         audit.record(actor=actor, action="give-up", kind=KIND, name=str(fresh))
         transaction.on_commit(attempts_tidy)
+
+
+def _why(attempt: Attempt) -> str:
+    if attempt.state == State.REPAIR_REQUIRED:
+        return "it was never said that root has repaired the device"
+    return "the device did not say how it went" + (f", last heard at {attempt.step}" if attempt.step else "")

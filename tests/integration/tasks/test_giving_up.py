@@ -88,7 +88,7 @@ def test_only_what_has_begun_is_given_up_and_twice_is_once(tasks: Tasks) -> None
     tasks.run()
     tasks.says_attempt(done, AttemptState.COMPLETED)
     tasks.says_attempt(silent, AttemptState.ACCEPTED)
-    with pytest.raises(Conflict, match="is offered; allowed: accepted or running"):
+    with pytest.raises(Conflict, match="is offered; allowed: accepted, running or repair-required"):
         _give_up(tasks, fresh)
     with pytest.raises(Conflict, match="is completed"):
         _give_up(tasks, done)
@@ -97,6 +97,27 @@ def test_only_what_has_begun_is_given_up_and_twice_is_once(tasks: Tasks) -> None
     _give_up(tasks, silent)
     _give_up(tasks, silent)
     assert AuditEntry.objects.filter(action="give-up").count() == 1
+
+
+def test_a_device_that_was_made_anew_instead_of_repaired_is_free_again(tasks: Tasks) -> None:
+    (device,) = tasks.updaters(["edge-1"])
+    run = tasks.run()
+    tasks.says_attempt(device, AttemptState.REPAIR_REQUIRED, message="dpkg was interrupted")
+    second = tasks.run(tasks.taskrun("second"))
+    _give_up(tasks, device)
+    assert tasks.message(run, device) == "given up by the system: it was never said that root has repaired the device"
+    assert tasks.shown(tasks.look(second))["edge-1"] == "Released"
+
+
+def test_a_device_that_still_needs_repair_is_taken_again(tasks: Tasks) -> None:
+    (device,) = tasks.updaters(["edge-1"])
+    tasks.run()
+    tasks.says_attempt(device, AttemptState.REPAIR_REQUIRED, message="dpkg was interrupted")
+    _give_up(tasks, device)
+    tasks.says_attempt(device, AttemptState.REPAIR_REQUIRED, message="dpkg was interrupted")
+    assert tasks.attempt(device).state == State.REPAIR_REQUIRED
+    second = tasks.run(tasks.taskrun("second"))
+    assert second.message.endswith("which needs root to run `fleet-updater repair` on the device")
 
 
 def test_a_device_is_given_up_over_rest(tasks: Tasks) -> None:
