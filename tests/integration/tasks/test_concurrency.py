@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from django.db.models import Count
 from agent.wire.messages import AttemptState
 from devices.models import DesiredItem, Device
 from devices.services import device_forget
+from fleet.core.errors import Conflict
+from fleet.core.models import AuditEntry
 from fleet.targeting.models import TargetState
 from tasks import jobs, services
 from tasks.models import Chapter, Phase, TaskRun, TaskTarget
@@ -98,3 +102,44 @@ def test_two_who_repeat_a_run_at_once_make_two_runs_and_no_error(tasks: Tasks) -
     again = lambda: services.taskrun_recreate(run=run, actor=None)  # noqa: E731
     assert together(again, again, again) == []
     assert set(TaskRun.objects.values_list("name", flat=True)) == {"upgrade", "upgrade-2", "upgrade-3", "upgrade-4"}
+
+
+@pytest.mark.parametrize("said", [AttemptState.COMPLETED, AttemptState.FAILED])
+def test_a_device_that_speaks_while_it_is_given_up_is_believed(tasks: Tasks, said: AttemptState) -> None:
+    devices = tasks.updaters([f"edge-{number}" for number in range(6)])
+    run = tasks.run()
+    for device in devices:
+        tasks.says_attempt(device, AttemptState.RUNNING)
+        tasks.reports_attempt(device, said)
+    given_up: list[str] = []
+
+    def give_up(device: Device) -> None:
+        with suppress(Conflict):  # it had spoken already
+            services.taskrun_give_up(run=run, device=device.name, actor=None)
+            given_up.append(device.name)
+
+    steps = [partial(give_up, device) for device in devices]
+    assert together(*steps, jobs.drain_attempts, jobs.drain_attempts, _evaluate(run.pk)) == []
+    jobs.drain_attempts()
+    jobs.sweep()
+    assert set(Attempt.objects.values_list("state", flat=True)) == {said.value}
+    assert set(tasks.shown(run).values()) == {"Completed" if said is AttemptState.COMPLETED else "Failed"}
+    assert AuditEntry.objects.filter(action="give-up").count() == len(given_up)
+
+
+@pytest.mark.clause("TSK-4")
+def test_the_deadline_and_the_last_words_at_once(tasks: Tasks) -> None:
+    devices = tasks.updaters([f"edge-{number}" for number in range(12)])
+    run = tasks.run()
+    tasks.later(hours=1)
+    for device in devices[:6]:
+        tasks.reports_attempt(device, AttemptState.COMPLETED)
+    batch = lambda: services.drain_attempts(limit=2)  # noqa: E731
+    assert together(jobs.sweep, batch, batch, jobs.sweep, batch) == []
+    jobs.drain_attempts()
+    jobs.sweep()
+    states = tasks.shown(run)
+    assert {states[device.name] for device in devices[6:]} == {"Failed"}
+    assert {states[device.name] for device in devices[:6]} == {"Completed"}
+    assert tasks.fresh(run).phase == Phase.FAILED
+    assert [event for event in run.history.values_list("event", flat=True) if event == Phase.FAILED] == [Phase.FAILED]
