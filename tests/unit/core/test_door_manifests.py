@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
 
 import msgspec
@@ -38,7 +39,7 @@ operators = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"])
 def containers(draw: st.DrawFn, name: str, port: int | None) -> wire.PodmanService:
     variables = draw(st.lists(st.sampled_from(["A", "_", "NO", "b1", "Y"]), max_size=4, unique=True))
     split = draw(st.integers(0, len(variables)))
-    targets = draw(st.lists(paths.filter(lambda path: path != "/"), max_size=3, unique_by=lambda p: p.rstrip("/")))
+    targets = draw(st.lists(paths.filter(lambda path: path != "/"), max_size=3, unique_by=posixpath.normpath))
     address = draw(st.sampled_from(["", "127.0.0.1:", "[::1]:"]))
     suffix = draw(st.sampled_from(["", "/tcp", "/udp"]))
     return wire.PodmanService(
