@@ -92,6 +92,7 @@ class ControlPlane:
     ) -> None:
         self._url = url.rstrip("/")
         self._credential = credential
+        self._is_shared = session is not None
         self._session = session or requests.Session()
         self._session.headers["User-Agent"] = f"fleet-agent/{VERSION}"
         # Both are given with each call: those of the session, the environment would win over.
@@ -99,11 +100,14 @@ class ControlPlane:
         self._proxies = {"http": proxy, "https": proxy} if proxy else None
 
     def twin(self, url: str = "") -> ControlPlane:
-        """The same with connections of its own, for another thread; at another address when one is given."""
+        """The same with connections of its own (unless they are shared anyway), for another thread; at another address
+        when one is given.
+        """
         twin = copy.copy(self)
         twin._url = url.rstrip("/") or self._url
-        twin._session = requests.Session()
-        twin._session.headers.update(self._session.headers)
+        if not self._is_shared:
+            twin._session = requests.Session()
+            twin._session.headers.update(self._session.headers)
         return twin
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.app import build, enrol
 from agent.clock import Clock
@@ -32,6 +32,7 @@ class World:
     clock: Clock
     sleep: Callable[[float], None]
     dice: random.Random
+    pace: Pace = field(default_factory=Pace)
 
 
 class SimulatedDevice:
@@ -48,7 +49,7 @@ class SimulatedDevice:
         self._is_wanted = True
         self.clock: Clock = ClockOff(world.clock, character.clock_seconds) if character.clock_seconds else world.clock
         self.updater = SimulatedUpdater(
-            config.state_dir / "updater", self.clock, name=self.name, faults=_of_upgrades(character), pace=Pace()
+            config.state_dir / "updater", self.clock, name=self.name, faults=_of_upgrades(character), pace=world.pace
         )
 
     @property

@@ -28,6 +28,10 @@ class Layer(ControlPlane):
     def __init__(self, inner: ControlPlane) -> None:
         self._inner = inner
 
+    def twin(self, url: str = "") -> ControlPlane:
+        """A simulated device has one thread, so it needs no second connection, and none without its faults."""
+        return self
+
     def _call(self, method: str, path: str, **options: Any) -> Any:
         return self._inner._call(method, path, **options)
 

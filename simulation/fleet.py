@@ -17,6 +17,7 @@ from requests.adapters import HTTPAdapter
 
 from agent.clock import Clock, SystemClock
 from agent.config import Config, Device, RuntimeChoice, Server, Timing
+from agent.updater.simulated import Pace
 from agent.wire.messages import DeploymentState
 from simulation.agenda import Agenda
 from simulation.cast import Character, Knobs, cast
@@ -30,7 +31,9 @@ DEFAULT_THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is simulated. ``folder`` gets a state folder for each device; memory is the right place for it."""
+    """What is simulated. ``pace`` is that of system upgrades; ``folder`` gets a state folder for each device, for which
+    memory is the right place.
+    """
 
     devices: int
     url: str
@@ -39,6 +42,7 @@ class Script:
     labels: Mapping[str, str] = field(default_factory=dict)
     timing: Timing = field(default_factory=Timing)
     knobs: Knobs = field(default_factory=Knobs)
+    pace: Pace = field(default_factory=Pace)
     seed: int = 1
     threads: int = DEFAULT_THREADS
 
@@ -63,7 +67,7 @@ class SimulatedFleet:
         self.meter = Meter()
         self._session = session or _shared_session(script.threads + SLOW_THREADS)
         self._dice = random.Random(script.seed)  # noqa: S311  (repeatable, not secret)
-        self._world = World(self.clock, sleep, self._dice)
+        self._world = World(self.clock, sleep, self._dice, script.pace)
         self.devices = list(self._cast())
         self.quick, self.slow = Agenda(self.clock), Agenda(self.clock)
 

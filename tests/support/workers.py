@@ -20,7 +20,15 @@ TOGETHER = ("tests/architecture/", "tests/browser/", "tests/contract/agent/", "t
 #: Runs of whole suites, one each: minutes that nothing is shared in.
 APART = "tests/integration/agent/test_rootless.py"
 #: What begins first, because one piece of it takes longest; unit tests come last and fill the gaps.
-FIRST = (APART, "tests/integration/agent/", "tests/browser/", "tests/tools/", "tests/integration/", "tests/contract/")
+FIRST = (
+    APART,
+    "tests/integration/simulation/",
+    "tests/integration/agent/",
+    "tests/browser/",
+    "tests/tools/",
+    "tests/integration/",
+    "tests/contract/",
+)
 LAST = "tests/unit/"
 
 

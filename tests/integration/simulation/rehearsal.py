@@ -8,7 +8,9 @@ from pathlib import Path
 
 import yaml
 
+import tasks.services
 from agent.config import Timing
+from agent.updater.simulated import Pace
 from devices.models import Device
 from devices.services import device_set_canary, drain_facts, sweep_connectivity
 from fleet.core import door
@@ -18,11 +20,13 @@ from simulation import enlisting
 from simulation.cast import Knobs
 from simulation.device import SimulatedDevice
 from simulation.fleet import Script, SimulatedFleet
+from tasks.models import TaskRun
 from tests.support import in_process
 from tests.support.devices import ManualClock
 
 GROUP = "lab"
 POLL_SECONDS, HEARTBEAT_SECONDS, SETTLE_SECONDS = 20.0, 60.0, 10.0
+REAL = Pace()
 #: How often workers look, and how far the clock is moved between two looks.
 LOOK_SECONDS = 5.0
 
@@ -30,10 +34,10 @@ LOOK_SECONDS = 5.0
 class Rehearsal:
     """``fleet`` is enrolled and has reported once."""
 
-    def __init__(self, folder: Path, devices: int, knobs: Knobs, *, seed: int = 1) -> None:
+    def __init__(self, folder: Path, devices: int, knobs: Knobs, *, seed: int = 1, pace: Pace = REAL) -> None:
         self.clock = ManualClock()
         timing = Timing(poll_seconds=POLL_SECONDS, heartbeat_seconds=HEARTBEAT_SECONDS, settle_seconds=SETTLE_SECONDS)
-        script = Script(devices, in_process.URL, folder, knobs=knobs, timing=timing, seed=seed, threads=1)
+        script = Script(devices, in_process.URL, folder, knobs=knobs, pace=pace, timing=timing, seed=seed, threads=1)
         self.fleet = SimulatedFleet(script, clock=self.clock, sleep=self.clock.forward, session=in_process.session())
 
     def now(self) -> datetime:
@@ -66,8 +70,11 @@ class Rehearsal:
         drain_facts()
         while services.drain_deployments(limit=500):
             pass
+        while tasks.services.drain_attempts(limit=500):
+            pass
         sweep_connectivity()
         services.sweep()
+        tasks.services.sweep()
 
     # People --------------------------------------------------------------------------------------------------------
 
@@ -87,6 +94,22 @@ class Rehearsal:
         deployment = services.deployment_apply(manifest=admitted, actor=None).deployment
         assert deployment is not None
         return deployment
+
+    def upgrade(self, *, deadline_seconds: int = 21_600) -> TaskRun:
+        """A task run that upgrades every simulated device."""
+        manifest = {
+            "apiVersion": "fleet.nationtech.io/v1alpha1",
+            "kind": "TaskRun",
+            "metadata": {"name": "upgrade"},
+            "spec": {
+                "allowedGroups": [GROUP],
+                "targetSelector": {"matchLabels": enlisting.MARK},
+                "deadlineSeconds": deadline_seconds,
+                "systemUpgradeV1": {},
+            },
+        }
+        (admitted,) = door.admit(yaml.safe_dump(manifest))
+        return TaskRun.objects.get(pk=tasks.services.taskrun_apply(manifest=admitted, actor=None).pk)
 
     def make_canary(self, device: SimulatedDevice) -> None:
         device_set_canary(device=Device.objects.get(name=device.name), canary=True, actor=None)
