@@ -67,12 +67,12 @@ class ControlPlane:
             )
         return done.stdout
 
-    def web(self, *, port: int | None = None, workers: int = 1) -> str:
+    def web(self, *, host: str = "127.0.0.1", port: int | None = None, workers: int = 1) -> str:
         """Start the web server; its address, like ``http://127.0.0.1:8000``."""
         port = port or free_port()
-        command = ["granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port)]
+        command = ["granian", "--interface", "wsgi", "--host", host, "--port", str(port)]
         command += ["--workers", str(workers), "--blocking-threads", str(THREADS), "--log-level", "warning"]
-        address = f"http://127.0.0.1:{port}"
+        address = f"http://{host}:{port}"
         self._start("web", [*command, "fleet.wsgi:application"], lambda: _answers(f"{address}/healthz"))
         return address
 
