@@ -108,7 +108,11 @@ def look_at_units(say: Say) -> list[str]:
     """Units that are not enabled or do not run."""
     lacking = [unit for unit in UNITS if not (_systemctl("is-enabled", unit) and _systemctl("is-active", unit))]
     for unit in UNITS:
-        say(f"differs  {unit} is not enabled, or does not run" if unit in lacking else f"{'ok':8} {unit} is active")
+        say(
+            f"differs  {unit} is not enabled, or does not run; see: systemctl status {unit}"
+            if unit in lacking
+            else f"{'ok':8} {unit} is active"
+        )
     return lacking
 
 
