@@ -132,7 +132,9 @@ def _import_image(machine: Machine) -> None:
     subprocess.run(command, check=True)
     as_agent = ["setpriv", "--reuid=harmony-fleet", "--regid=harmony-fleet", "--init-groups", "--"]
     podman = ["podman", "--remote", "--url", "unix:///run/harmony-fleet-podman/podman.sock"]
-    serve = 'CMD ["/busybox", "httpd", "-f", "-p", "8080", "-h", "/"]'
+    # The first process of a container ignores signals that it has not asked for; systemd would wait 90 s for its end.
+    script = "trap exit TERM; /busybox httpd -f -p 8080 -h / & wait"
+    serve = f'CMD ["/busybox", "sh", "-c", "{script}"]'
     machine.run(*as_agent, *podman, "import", "--change", serve, TAR, "localhost/web:1.0")
 
 
