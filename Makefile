@@ -1,6 +1,6 @@
 # What developers and CI run. Each target sets up what it needs on Debian 12 or newer; nothing has to be prepared.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check mutants test-vm agent-release bench lock fmt clean
+.PHONY: help demo test check mutants test-crowd test-vm validate-vm agent-release bench lock fmt clean
 
 PYTHON := .venv/bin/python
 READY := .venv/.installed
@@ -23,9 +23,17 @@ mutants: $(READY) ## Break the code on purpose and show which test notices; MUTA
 	@tools/system-packages test
 	@$(PYTHON) -m tests.mutants $(MUTANTS_ARGS)
 
+test-crowd: $(READY) ## A task run over a thousand simulated devices; TEST_ARGS go to pytest
+	@tools/system-packages test
+	@$(PYTHON) -m pytest tests/crowd --durations=3 $(TEST_ARGS)
+
 test-vm: $(READY) ## Agent and updater on disposable Debian machines with systemd; TEST_ARGS go to pytest
 	@tools/system-packages vm
 	@tools/test-vm $(TEST_ARGS)
+
+validate-vm: $(READY) ## The same under qemu, with kernels of its own; writes the record to docs/validation
+	@tools/system-packages vm validate
+	@$(PYTHON) tools/validate_vm.py $(VALIDATE_ARGS)
 
 agent-release: $(READY) ## The archive that devices install, in dist/; RELEASE_ARGS=--version=1.2.3 names it otherwise
 	@tools/system-packages release

@@ -16,6 +16,9 @@ _PACKAGES = {
     "wrk": "wrk",
     "debootstrap": "debootstrap",
     "systemd-nspawn": "systemd-container",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "mke2fs": "e2fsprogs",
+    "debugfs": "e2fsprogs",
 }
 #: Debian keeps PostgreSQL's own programs off the path, a folder per version.
 _POSTGRESQL = Path("/usr/lib/postgresql")

@@ -6,7 +6,7 @@ import functools
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -86,11 +86,14 @@ class Repository:
         self.folder = folder
         folder.mkdir(parents=True)
 
-    def publish(self, *packages: Package) -> None:
+    def publish(self, *packages: Package, debs: Iterable[Path] = ()) -> None:
+        """Offer these, and ``debs`` as they are."""
         for old in self.folder.glob("*"):
             old.unlink()
         for package in packages:
             package.build(self.folder)
+        for deb in debs:
+            shutil.copy(deb, self.folder)
         for name, words in (("Packages", ["packages", "."]), ("Release", ["release", "."])):
             done = subprocess.run(["apt-ftparchive", *words], cwd=self.folder, check=True, capture_output=True)
             (self.folder / name).write_bytes(done.stdout)
