@@ -38,6 +38,7 @@ from agent.status import DeploymentLine, Status
 from agent.store import STATE_NOT_SAVED, Identity, Store
 from agent.upgrades.client import SocketUpdater, Updater
 from agent.upgrades.desk import UpgradeDesk
+from agent.upgrades.patience import PatientOffers
 from agent.version import VERSION
 from agent.wire.messages import AttemptOffer, DeploymentReport, DeploymentState, EnrolRequest, Facts, Problem
 
@@ -74,6 +75,7 @@ class Agent:
         self.desired = Desired(store, self.ledger, identity)
         self.reconciler = Reconciler(tools, self.ledger, workers)
         self.upgrades = UpgradeDesk(updater, store, self.ledger)
+        self._offers = PatientOffers(self._offer, tools.clock, tools.dice)
         self.outbox = Outbox(store, self.ledger, tools.clock, self.facts, self.upgrades)
         self.logs = LogDesk(LogReader(tools.runtime, tools.owner, self._without_secrets), workers)
         self._runtime = tools.runtime
@@ -141,7 +143,7 @@ class Agent:
 
         For a thread of its own: an updater that is slow holds up nothing else.
         """
-        return self.upgrades.work(self._offer)
+        return self.upgrades.work(self._offers)
 
     def facts(self) -> Facts:
         found = facts.gather(self.config.device.labels, self._podman_version, self._host.boot_id())

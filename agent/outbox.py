@@ -108,12 +108,25 @@ class Outbox:
 
 
 def _fitting(report: Report) -> Report:
-    """What is too large for the control plane is shortened: states matter more than their sentences and digests."""
+    """What is too large for the control plane is shortened: states matter more than their sentences and digests.
+
+    Of journals fewer entries are sent, because the others follow when these are acknowledged.
+    """
+    while _is_too_large(report) and any(len(item.entries) > 1 for item in report.attempts):
+        report = msgspec.structs.replace(report, attempts=[_with_half_of_entries(item) for item in report.attempts])
     for shorten in (_with_short_message, _without_images):
-        if len(msgspec.json.encode(report)) <= MAX_REPORT_BYTES:
+        if not _is_too_large(report):
             break
         report = msgspec.structs.replace(report, deployments=[shorten(item) for item in report.deployments])
     return report
+
+
+def _is_too_large(report: Report) -> bool:
+    return len(msgspec.json.encode(report)) > MAX_REPORT_BYTES
+
+
+def _with_half_of_entries(item: AttemptReport) -> AttemptReport:
+    return msgspec.structs.replace(item, entries=item.entries[: (len(item.entries) + 1) // 2])
 
 
 def _with_short_message(item: DeploymentReport) -> DeploymentReport:

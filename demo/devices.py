@@ -31,7 +31,8 @@ def prepare(folder: Path, name: str, *, server: str, socket: Path | None, waitin
     """Write a device's configuration: real Podman behind ``socket``, or simulated without one.
 
     ``waiting`` is where it waits, if not at ``server``, as no proxy is between the demo's devices and its processes.
-    Intervals are short, so that a person can watch; a real device keeps the defaults.
+    Intervals are short, so that a person can watch; a real device keeps the defaults. None has an updater: the usual
+    socket may be the one of the machine on which the demo runs, which nobody wants to upgrade and reboot.
     """
     home = folder / name
     home.mkdir(parents=True)
@@ -43,6 +44,7 @@ def prepare(folder: Path, name: str, *, server: str, socket: Path | None, waitin
         f'[device]\nid = "{name}"\n\n[device.labels]\n{labels}\n\n'
         f'[agent]\nstate_dir = "{home / "state"}"\n'
         "poll_seconds = 1\nheartbeat_seconds = 3\npass_seconds = 2\nsettle_seconds = 3\npull_jitter_seconds = 1\n\n"
+        f'[updater]\nsocket = "{home / "no-updater.sock"}"\n\n'
         f"[runtime]\n{runtime}\n"
     )
     return DemoDevice(name, home, config)

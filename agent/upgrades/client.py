@@ -41,7 +41,10 @@ class SocketUpdater:
         try:
             answer = self._exchange(msgspec.json.encode(request) + b"\n")
         except (FileNotFoundError, NotADirectoryError):
-            raise NoUpdater(f"no updater listens at {self._path}; install it with: fleet-agent setup") from None
+            raise NoUpdater(
+                f"no updater listens at {self._path}; see: systemctl status harmony-fleet-updater, "
+                "or install it with: fleet-agent setup"
+            ) from None
         except ConnectionRefusedError:
             raise UpdaterError("the updater does not run; see: systemctl status harmony-fleet-updater") from None
         except PermissionError:
@@ -50,6 +53,8 @@ class SocketUpdater:
             ) from None
         except OSError as error:
             raise UpdaterError(f"the updater gave no answer: {error.strerror or error}") from None
+        if not answer:
+            raise UpdaterError("the updater ended before it answered; see: systemctl status harmony-fleet-updater")
         return understood(answer)
 
     def _exchange(self, line: bytes) -> bytes:

@@ -10,11 +10,13 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 
+import msgspec
+
 from agent.control import ControlError, Unauthorised
 from agent.ledger import Ledger
 from agent.store import Store
 from agent.upgrades.client import NoUpdater, Updater, UpdaterError
-from agent.upgrades.memory import ENDED, KeptAttempts, Told, acknowledged, is_settled, only
+from agent.upgrades.memory import BEGUN, ENDED, KeptAttempts, Told, acknowledged, is_settled, only
 from agent.wire.messages import (
     MAX_JOURNAL_ENTRIES,
     AttemptDocument,
@@ -45,6 +47,7 @@ MAX_ATTEMPTS = 16
 MAX_ENTRY_CHARS = 200_000
 UPDATER_UNAVAILABLE = "UpdaterUnavailable"
 ATTEMPT_WAITS = "AttemptWaits"
+ATTEMPT_LOST = "AttemptLost"
 
 #: Asks the control plane how long an attempt may still begin; raises ControlError.
 Offer = Callable[[str], AttemptOffer]
@@ -65,6 +68,7 @@ class UpgradeDesk:
         self._lock = threading.RLock()
         self._kept = store.attempts()
         self._wanted: dict[str, AttemptDocument] = {}
+        self._is_asked = False
         self._status: UpdaterStatus | None = None
         self._entries: dict[str, list[JournalEntry]] = {}
         self._contact_of = ""
@@ -79,7 +83,7 @@ class UpgradeDesk:
         with self._lock:
             wanted = {document.attempt: document for document in documents}
             has_news = wanted.keys() != self._wanted.keys()
-            self._wanted = wanted
+            self._wanted, self._is_asked = wanted, True
         if has_news:
             self.on_wanted()
 
@@ -115,6 +119,9 @@ class UpgradeDesk:
                 self._entries[uid] = [entry for entry in self._entries.get(uid, []) if entry.number > told.number]
             self._keep(kept)
             is_contact_new = self._contact_told != boot_id
+            has_more = any(self._entries.get(report.attempt) for report in reports)
+        if has_more:
+            self.on_change()
         if is_contact_new or any(report.entries for report in reports):
             self.on_wanted()
 
@@ -147,7 +154,8 @@ class UpgradeDesk:
         with self._lock:
             attempts = self._status.attempts if self._status else []
             self._status = UpdaterStatus(version="", boot_id="", attempts=attempts) if attempts else None
-            is_expected = isinstance(error, NoUpdater) and not self._wanted and not attempts
+            is_missed = bool(self._wanted or attempts or self._kept.has_updater)
+            is_expected = isinstance(error, NoUpdater) and not is_missed
         if is_expected:
             self._ledger.solved(UPDATER_UNAVAILABLE)
         else:
@@ -155,10 +163,7 @@ class UpgradeDesk:
 
     def _begin_what_is_wanted(self, status: UpdaterStatus, offer: Offer) -> None:
         known = {standing.attempt: standing for standing in status.attempts}
-        with self._lock:
-            self._keep(only(self._kept, known.keys() | self._wanted.keys()))
-            new = [uid for uid in self._wanted if uid not in known and uid not in self._kept.told]
-            new = [uid for uid in new if uid not in self._kept.refused]
+        new = self._new(known)
         in_need = [uid for uid, standing in known.items() if standing.needs_time]
         waiting = [message for uid in new if (message := self._begin(uid, offer, is_known=False))]
         waiting += [message for uid in in_need if (message := self._begin(uid, offer, is_known=True))]
@@ -166,6 +171,31 @@ class UpgradeDesk:
             self._ledger.complain(Problem(reason=ATTEMPT_WAITS, message=waiting[0]))
         else:
             self._ledger.solved(ATTEMPT_WAITS)
+
+    def _new(self, known: Collection[str]) -> list[str]:
+        """What was not begun yet. Nothing is forgotten before it is known what is wanted, as after a start offline."""
+        with self._lock:
+            kept = msgspec.structs.replace(self._kept, has_updater=True)
+            self._keep(only(kept, set(known) | self._wanted.keys()) if self._is_asked else kept)
+            missing = [uid for uid in self._wanted if uid not in known]
+            begun = [uid for uid in missing if self._kept.told.get(uid, Told()).state in BEGUN]
+            new = [uid for uid in missing if uid not in self._kept.told and uid not in self._kept.refused]
+        self._miss(begun)
+        for uid in [uid for uid in new if self._wanted[uid].executor != SYSTEM_UPGRADE_V1]:
+            new.remove(uid)
+            self._refuse(uid, f"this agent knows no {self._wanted[uid].executor}; install a newer release")
+        return new
+
+    def _miss(self, begun: Collection[str]) -> None:
+        """Nobody can tell how they went: an operator may give them up."""
+        if not begun:
+            self._ledger.solved(ATTEMPT_LOST)
+            return
+        message = (
+            f"the updater had begun attempt {min(begun)} and does not know it any more, as when its state folder was "
+            "lost; see: fleet-updater status; an operator ends the waiting with: fleetctl taskrun give-up"
+        )
+        self._ledger.complain(Problem(reason=ATTEMPT_LOST, message=message))
 
     def _begin(self, uid: str, offer: Offer, *, is_known: bool) -> str:
         """Hand it over with the seconds that are left; what it waits for, if it does (TSK-4).
@@ -191,7 +221,7 @@ class UpgradeDesk:
 
     def _refuse(self, uid: str, message: str) -> None:
         with self._lock:
-            self._keep(KeptAttempts(self._kept.told, {**self._kept.refused, uid: message}))
+            self._keep(msgspec.structs.replace(self._kept, refused={**self._kept.refused, uid: message}))
 
     def _follow(self, status: UpdaterStatus) -> None:
         """Fetch what was written since."""

@@ -8,6 +8,7 @@ import msgspec
 
 from agent.wire.messages import AttemptReport, AttemptState
 
+BEGUN = (AttemptState.ACCEPTED, AttemptState.RUNNING, AttemptState.REPAIR_REQUIRED)
 ENDED = (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REFUSED)
 
 
@@ -19,10 +20,14 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class KeptAttempts(msgspec.Struct, frozen=True):
-    """By the attempts' uids. ``refused``: why nothing was begun, until that is acknowledged."""
+    """By the attempts' uids. ``refused``: why nothing was begun, until that is acknowledged.
+
+    ``has_updater``: one has answered before, so that a missing one is missed.
+    """
 
     told: dict[str, Told] = {}
     refused: dict[str, str] = {}
+    has_updater: bool = False
 
 
 def acknowledged(kept: KeptAttempts, reports: Collection[AttemptReport]) -> KeptAttempts:
@@ -33,7 +38,7 @@ def acknowledged(kept: KeptAttempts, reports: Collection[AttemptReport]) -> Kept
         told[report.attempt] = Told(max([before, *(entry.number for entry in report.entries)]), report.state)
     ended = {report.attempt for report in reports if report.state is AttemptState.REFUSED}
     refused = {uid: message for uid, message in kept.refused.items() if uid not in ended}
-    return KeptAttempts(told, refused)
+    return msgspec.structs.replace(kept, told=told, refused=refused)
 
 
 def is_settled(told: Told, state: AttemptState, last_number: int) -> bool:
@@ -43,7 +48,8 @@ def is_settled(told: Told, state: AttemptState, last_number: int) -> bool:
 
 def only(kept: KeptAttempts, uids: Collection[str]) -> KeptAttempts:
     """Without what neither the control plane wants nor the updater knows any more."""
-    return KeptAttempts(
-        {uid: told for uid, told in kept.told.items() if uid in uids},
-        {uid: message for uid, message in kept.refused.items() if uid in uids},
+    return msgspec.structs.replace(
+        kept,
+        told={uid: told for uid, told in kept.told.items() if uid in uids},
+        refused={uid: message for uid, message in kept.refused.items() if uid in uids},
     )
