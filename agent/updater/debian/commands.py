@@ -9,6 +9,8 @@ from agent.updater.machine import Job, MachineError
 from agent.wording import printable
 
 _MAX_ERROR_CHARS = 600
+#: How dpkg ends when it cannot read its database, as after a power loss while it was written.
+_UNREADABLE = 2
 
 #: Nobody answers questions; texts are in English because we read them; nothing of the updater's own environment.
 ENVIRONMENT: Mapping[str, str] = {
@@ -68,6 +70,18 @@ def output(command: Sequence[str], *, limit_seconds: float = 110, codes: Sequenc
         MachineError: it could not be run, took too long, or ended with a code that is none of ``codes``.
     """
     return _run(command, limit_seconds, codes).stdout.decode(errors="replace")
+
+
+def audit() -> str:
+    """What ``dpkg --audit`` complains about; a database that dpkg cannot read at all is not clean either.
+
+    Raises:
+        MachineError: dpkg could not be run, took too long, or ended with a code of another meaning.
+    """
+    done = _run(AUDIT, 110, (0, 1, _UNREADABLE))
+    if done.returncode != _UNREADABLE:
+        return done.stdout.decode(errors="replace")
+    return done.stderr.decode(errors="replace").strip() or "dpkg cannot read its database"
 
 
 def code(command: Sequence[str], *, codes: Sequence[int]) -> int:

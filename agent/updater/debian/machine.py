@@ -76,7 +76,7 @@ class DebianMachine:
 
     def package_problems(self) -> str:
         """``dpkg --audit`` does not look at a journal that dpkg left behind when it was cut off; we do."""
-        problems = printable(commands.output(commands.AUDIT, codes=(0, 1))).strip()
+        problems = printable(commands.audit()).strip()
         if _left_by_dpkg():
             problems = f"dpkg was interrupted while it wrote its database\n{problems}".strip()
         return problems[:_MAX_PROBLEM_CHARS]

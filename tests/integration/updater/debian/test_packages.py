@@ -181,3 +181,13 @@ def test_a_program_that_is_not_there_or_hangs_is_named() -> None:
         commands.output(["/nowhere/dpkg"])
     with pytest.raises(MachineError, match=r"/bin/sleep 9 took more than 0\.1 seconds"):
         commands.output(["/bin/sleep", "9"], limit_seconds=0.1)
+
+
+@pytest.mark.clause("SYS-5")
+@pytest.mark.case("U1")
+def test_a_database_that_dpkg_cannot_read_is_not_clean_so_that_root_is_asked_for(
+    debian: SmallDebian, machine: DebianMachine
+) -> None:
+    """It would stay unreadable however often it is asked, and the attempt would stay open for ever."""
+    (debian.root / "var/lib/dpkg/status").write_bytes(b"Package: a\nSta\0\0\0\0")
+    assert "dpkg: error: parsing file" in machine.package_problems()
