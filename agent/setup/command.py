@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent.setup import plan, release, setup
+from agent.setup import plan, progress, release, setup
 from agent.setup.items import Item
 from agent.setup.layout import Layout
 from agent.setup.plan import Wishes
@@ -44,23 +44,29 @@ def main(options: argparse.Namespace) -> int:
         if damage := release.damage(source, about):
             raise SetupError(f"the unpacked release is damaged: {damage}; unpack it again")
         items = plan.items(Layout(), source, about, wishes)
-        return _check(items) if options.check else _set_up(items, options.token_file)
+        return _check(Layout(), items) if options.check else set_up(Layout(), items, options.token_file)
     except SetupError as error:
         return _complain(error, FAILED)
 
 
-def _check(items: Iterable[Item]) -> int:
+def _check(layout: Layout, items: Iterable[Item]) -> int:
     differs = setup.look(items, print).changed + setup.look_at_units(print)
+    if progress.is_unfinished(layout.at(progress.FILE)):
+        differs.append("units")
+        print("differs  an earlier setup was cut off before it started the units anew")
     print(f"{len(differs)} differ; run without --check to make them right" if differs else "nothing differs")
     return FAILED if differs else DONE
 
 
-def _set_up(items: Iterable[Item], token_file: str | None) -> int:
+def set_up(layout: Layout, items: Iterable[Item], token_file: str | None) -> int:
+    """Bring everything about and start it; what an earlier setup changed without starting it counts as changed."""
     token = _token(token_file)
-    changed = setup.bring_about(items, print).changed
-    if token:
-        setup.enrol(Layout(), token, print)
-    started = setup.start_units(bool(changed), print)
+    with progress.alone(layout.at(progress.FILE)) as work:
+        changed = setup.bring_about(items, print, work.begin).changed
+        if token:
+            setup.enrol(layout, token, print)
+        started = setup.start_units(work.is_unfinished, print)
+        work.end()
     print("this device is set up" if changed or started else "nothing had to be done")
     return DONE
 

@@ -57,8 +57,8 @@ def look(items: Iterable[Item], say: Say) -> Outcome:
     return outcome
 
 
-def bring_about(items: Iterable[Item], say: Say) -> Outcome:
-    """Make what is missing, one after the other.
+def bring_about(items: Iterable[Item], say: Say, before: Callable[[], None] = lambda: None) -> Outcome:
+    """Make what is missing, one after the other; ``before`` is called each time.
 
     Raises:
         SetupError: one can't be made; what was made before it stays, and the next run goes on there.
@@ -69,7 +69,7 @@ def bring_about(items: Iterable[Item], say: Say) -> Outcome:
         if not lack:
             say(f"{'ok':8} {item.name}")
             continue
-        _make(item)
+        _make(item, before)
         if still := item.lacks():
             raise SetupError(f"{item.name}: {still}, although setup has just made it")
         say(f"{'made':8} {item.name}: {lack}")
@@ -77,10 +77,11 @@ def bring_about(items: Iterable[Item], say: Say) -> Outcome:
     return outcome
 
 
-def _make(item: Item) -> None:
+def _make(item: Item, before: Callable[[], None]) -> None:
     if isinstance(item, TextFile) and item.keeps and not item.text:
         raise SetupError(f"{item.name}: does not exist; give --url, and --device-id if it is not the host's name")
     try:
+        before()
         item.make()
     except OSError as error:
         raise SetupError(f"{item.name}: {error.filename or ''} {error.strerror}") from None

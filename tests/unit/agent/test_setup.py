@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from agent.cli import main
 from agent.config import load
 from agent.facts import ARCHITECTURES
-from agent.setup import plan, release, setup, units
+from agent.setup import command, plan, progress, release, setup, units
 from agent.setup.items import Item, Link, SubIds, TextFile
 from agent.setup.layout import Layout
 from agent.setup.release import Release, SetupError
@@ -137,3 +138,41 @@ def test_what_would_break_the_configuration_is_refused_before_anything_is_made(
 ) -> None:
     assert main(["setup", "--url", "https://fleet.example.com", "--device-id", "edge-1", option, value]) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the units were to be started anew, by each setup that came so far."""
+    found: list[bool] = []
+
+    def start(changed: bool, say: setup.Say) -> bool:
+        found.append(changed)
+        return changed
+
+    monkeypatch.setattr(setup, "start_units", start)
+    return found
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_units_are_started_anew_although_the_setup_that_changed_them_was_cut_off(
+    layout: Layout, started: list[bool], cut_off: bool
+) -> None:
+    (layout.root / "run").mkdir()
+    broken: list[Item] = [TextFile(layout.agent_config, "", keeps=True)] if cut_off else []
+    link: list[Item] = [Link(layout.opt / "active", "releases/1.0.0")]
+    with pytest.raises(SetupError, match="give --url") if cut_off else contextlib.nullcontext():
+        command.set_up(layout, link + broken, None)
+    assert started == ([] if cut_off else [True])
+    assert progress.is_unfinished(layout.at(progress.FILE)) == cut_off
+    command.set_up(layout, link, None)
+    command.set_up(layout, link, None)
+    assert started[-2:] == [cut_off, False]
+
+
+def test_of_two_setups_at_once_the_second_is_refused_and_changes_nothing(layout: Layout, started: list[bool]) -> None:
+    (layout.root / "run").mkdir()
+    link: list[Item] = [Link(layout.opt / "active", "releases/1.0.0")]
+    with progress.alone(layout.at(progress.FILE)), pytest.raises(SetupError, match="another setup runs"):
+        command.set_up(layout, link, None)
+    assert (started, (layout.opt / "active").is_symlink()) == ([], False)
+    assert command.set_up(layout, link, None) == command.DONE
