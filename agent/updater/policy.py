@@ -32,6 +32,7 @@ from agent.wire.messages import AttemptState
 
 SOON, LATER = 2.0, 30.0
 REPAIR_HINT = "run as root: fleet-updater repair"
+_NOT_AGAIN = "apt was cut off, no package is left half installed, and it is not started again"
 
 
 def decide(attempt: Attempt, seen: Seen) -> Action:
@@ -172,13 +173,21 @@ def _apt_failed(job: JobStatus, seen: Seen) -> Write:
     return _fail(UPGRADE, f"{what}; no package is left half installed: {job.tail}")
 
 
-def _apt_is_gone(attempt: Attempt, seen: Seen) -> Write:
-    """The power was lost in the middle, or the start never came about."""
+def _apt_is_gone(attempt: Attempt, seen: Seen) -> Action:
+    """The power was lost in the middle, or the start never came about. What apt would do now may be something else than
+    was simulated then: package lists are fetched by others too, and a disk fills up.
+    """
     if seen.packages:
         return _needs_repair(UPGRADE, "The package transaction was interrupted", seen.packages)
     starts = 1 + len(attempt.notes(UPGRADE, Mark.AGAIN))
     if starts >= MOST_STARTS:
         return _fail(UPGRADE, f"apt was cut off {starts} times; no package is left half installed")
+    if seen.simulation is None:
+        return Look(Sight.SIMULATION)
+    if seen.volumes is None:
+        return Look(Sight.VOLUMES)
+    if problems := requirements.simulation_problems(seen.simulation, seen.volumes):
+        return _fail(UPGRADE, f"{_NOT_AGAIN}: {_sentence(problems)}")
     message = f"apt was cut off, but no package is left half installed; starts it again ({starts + 1} of {MOST_STARTS})"
     return Write(UPGRADE, Event.NOTED, message, Mark.AGAIN, deed=StartJob(Job.UPGRADE))
 
@@ -293,7 +302,11 @@ def _is_cut_off(attempt: Attempt, seen: Seen) -> bool:
 
 
 def _trouble(step: Step, place: Record, seen: Seen) -> Action:
-    """The machine does not answer. Before the transaction that is a reason to fail, later one to ask again."""
+    """The machine does not answer. Before the transaction, and where one that was cut off left nothing to wait for,
+    that is a reason to fail, else one to ask again.
+    """
+    if seen.job and seen.job.state is JobState.ABSENT and seen.packages == "":
+        return _fail(step.name, f"{_NOT_AGAIN}: {seen.trouble}")
     is_over = step.limit_seconds is not None and _since(place, seen) >= step.limit_seconds
     if step.recovery is Recovery.FAIL or is_over:
         return _fail(step.name, seen.trouble)

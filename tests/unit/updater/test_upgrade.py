@@ -272,6 +272,31 @@ def test_a_machine_that_does_not_answer_after_that_is_asked_again(device: Updati
     assert device.state is AttemptState.COMPLETED
 
 
+@pytest.mark.clause("SYS-2")
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [
+        (Faults(removes=["podman"]), "It would remove podman, which the fleet needs"),
+        (Faults(needs={"/boot": 10}, free={"/boot": 9}), "/boot needs 10 bytes and has 9 free"),
+        (Faults(errors={"simulation": "apt-get --simulate ended with exit code 100"}), "apt-get --simulate ended with"),
+    ],
+)
+def test_apt_that_was_cut_off_is_simulated_again_before_it_is_started_again(
+    device: UpdatingDevice, later: Faults, found: str
+) -> None:
+    """The device may have been off for a week, and has fetched other package lists since."""
+    device.faults.breaks = False
+    device.begin()
+    device.run_to("upgrade", "began")
+    later.breaks = False
+    device.machine.faults = later
+    device.cut_power()
+    device.run()
+    assert (device.state, device.machine.upgrades_started) == (AttemptState.FAILED, 1)
+    assert device.message.startswith("apt was cut off, no package is left half installed, and it is not started again")
+    assert found in device.message
+
+
 @pytest.mark.clause("SYS-1")
 def test_an_updater_that_has_no_apt_does_not_offer_upgrades(device: UpdatingDevice) -> None:
     assert capabilities(device) == ["AptFullUpgradeV1"]
