@@ -24,14 +24,17 @@ from agent.updater.store import JournalStore
 from agent.version import VERSION
 from agent.wire.messages import MAX_JOURNAL_ENTRIES, AttemptState
 from agent.wire.updater import (
+    AGENT_UPGRADE_V1,
     AnyReply,
     AnyRequest,
     Begin,
+    BeginAgentUpgrade,
     GetJournal,
     GetStatus,
     JournalPage,
     NoteContact,
     Noted,
+    NoteReady,
     Refusal,
     Standing,
     UpdaterStatus,
@@ -86,6 +89,8 @@ class Updater:
                         return self._begin(request)
                 case NoteContact():
                     return self._note_contact(request)
+                case BeginAgentUpgrade() | NoteReady():
+                    return Refusal(reason="invalid", message=f"this device cannot do {AGENT_UPGRADE_V1}")
         except OSError as error:
             logger.error("%s cannot be written: %s", error.filename or self._store.folder, error.strerror)  # noqa: TRY400
             return Refusal(reason="busy", message=f"the updater cannot write its journal: {error.strerror}")

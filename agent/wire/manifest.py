@@ -10,7 +10,7 @@ written before it as it was, and no container is replaced because the control pl
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field, structs
 
@@ -169,10 +169,80 @@ class TaskSchedule(Strict):
     spec: TaskScheduleSpec
 
 
+Version = Annotated[str, Meta(pattern=names.VERSION, max_length=64)]
+Architecture = Literal["amd64", "arm64"]
+ArtifactUrl = Annotated[str, Meta(max_length=2048)]
+#: A release is some 25 MB; a gigabyte is more than any small device should spend on one.
+MAX_ARTIFACT_BYTES = 1_073_741_824
+ArtifactSize = Annotated[int, Meta(ge=1, le=MAX_ARTIFACT_BYTES)]
+Sha256 = Annotated[str, Meta(pattern=names.SHA256)]
+
+
+class AgentUpgrade(Strict):
+    """The agent that a device shall run (UPG-1). ``maxSize`` in bytes; ``sha256`` of the archive at ``url``.
+
+    Any version may follow any other: what is wanted counts, not what is newer (U9).
+    """
+
+    version: Version
+    architecture: Architecture
+    url: ArtifactUrl
+    maxSize: ArtifactSize
+    sha256: Sha256
+
+
+class DeviceMetadata(Strict):
+    """Devices have no namespace, and their labels are not the manifest's to give (TSK-1)."""
+
+    namespace: ClassVar[str] = ""
+    name: DeviceName
+
+
+class DeviceSpec(Strict):
+    """Without ``agentUpgrade`` the device keeps the agent that it has."""
+
+    agentUpgrade: AgentUpgrade | None = None
+
+
+class Device(Strict):
+    """Says what an enrolled device shall have; applying it enrols nothing."""
+
+    apiVersion: Literal["fleet.nationtech.io/v1alpha1"]
+    kind: Literal["Device"]
+    metadata: DeviceMetadata
+    spec: DeviceSpec
+
+
+class Artifact(Strict):
+    """Where a release's archive for one architecture lies; the fields are those of :class:`AgentUpgrade`."""
+
+    architecture: Architecture
+    url: ArtifactUrl
+    maxSize: ArtifactSize
+    sha256: Sha256
+
+
+class AgentReleaseSpec(Strict):
+    """One agent version for a selector's devices, canaries first (UPG-10); at most one artifact an architecture."""
+
+    targetSelector: LabelSelector
+    version: Version
+    artifacts: Annotated[list[Artifact], Meta(min_length=1, max_length=8)]
+    deadlineSeconds: Annotated[int, Meta(ge=60, le=2_592_000)]
+    allowedGroups: Annotated[list[GroupName], Meta(max_length=64)] = field(default_factory=list)
+
+
+class AgentRelease(Strict):
+    apiVersion: Literal["fleet.nationtech.io/v1alpha1"]
+    kind: Literal["AgentRelease"]
+    metadata: Metadata
+    spec: AgentReleaseSpec
+
+
 #: Manifest types by ``kind``; the door looks here.
 KINDS: dict[str, type[Deployment] | type[TaskRun] | type[TaskSchedule]] = {
     "Deployment": Deployment,
     "TaskRun": TaskRun,
     "TaskSchedule": TaskSchedule,
 }
-Manifest = Deployment | TaskRun | TaskSchedule
+Manifest = Deployment | TaskRun | TaskSchedule | Device | AgentRelease

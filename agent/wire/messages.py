@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from agent.wire.manifest import PodmanV0, SecretRef
+from agent.wire.manifest import AgentUpgrade, PodmanV0, SecretRef
 
 PROTOCOL = 1
 MAX_REPORT_BYTES = 1_048_576
@@ -27,6 +27,9 @@ LOGS_KIND = "logs"
 ATTEMPT_KIND = "attempt"
 #: What an updater must be capable of before it is sent a system upgrade (TSK-2).
 APT_FULL_UPGRADE_V1 = "AptFullUpgradeV1"
+#: The same for an agent upgrade, and for one whose artifact is in a registry (UPG-9).
+AGENT_UPGRADE_CAPABILITY = "AgentUpgradeV1"
+OCI_ARTIFACT_V1 = "OciArtifactV1"
 MAX_JOURNAL_ENTRIES = 200
 MAX_LOG_LINES = 2000
 MAX_LOG_CHARS = 262_144
@@ -135,12 +138,14 @@ class LogReply(Message):
 class AttemptDocument(Message):
     """The document behind an item of kind ``attempt``: the updater shall run one executor once.
 
-    Nothing in it can carry a command, package, path or repository (SYS-7). ``task`` is ``namespace/name``, for people.
+    Nothing in it can carry a command, package, path or repository (SYS-7). ``task`` is ``namespace/name``, for people;
+    empty when an attempt comes from the device's own spec. ``agent_upgrade`` belongs to ``agentUpgradeV1`` alone.
     """
 
     attempt: str
     task: str
     executor: str
+    agent_upgrade: AgentUpgrade | None = None
 
 
 class AttemptOffer(Message):
@@ -155,7 +160,10 @@ class AttemptOffer(Message):
 
 
 class AttemptState(StrEnum):
-    """What a device says of an attempt. ``refused``: nothing was begun; ``repair-required``: root has to help."""
+    """What a device says of an attempt. ``refused``: nothing was begun; ``repair-required``: root has to help.
+
+    ``rollback-failed``: neither the candidate nor the agent before it could be started; root has to help (UPG-4).
+    """
 
     ACCEPTED = "accepted"
     RUNNING = "running"
@@ -163,6 +171,7 @@ class AttemptState(StrEnum):
     FAILED = "failed"
     REFUSED = "refused"
     REPAIR_REQUIRED = "repair-required"
+    ROLLBACK_FAILED = "rollback-failed"
 
 
 class JournalEntry(Message):

@@ -38,6 +38,11 @@ RESTART_POLICY = r"^(no|on-failure(:[1-9][0-9]{0,3})?|always|unless-stopped)$"
 #: ``[ip:]host:container[/tcp|udp]``; numbers and ranges are checked by :mod:`agent.wire.ports`.
 PORT_MAPPING = r"^((\[[0-9a-fA-F:.]+\]|[0-9.]+):)?[0-9]{1,5}(-[0-9]{1,5})?:[0-9]{1,5}(-[0-9]{1,5})?(/(tcp|udp))?$"
 
+#: A release's version, which is a folder's name on the device too; no dots alone, no slash.
+VERSION = r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}([a-z0-9.+-]{0,32})$"
+#: The SHA-256 of a file, in lower case.
+SHA256 = r"^[0-9a-f]{64}$"
+
 #: Labels that only the control plane may set on a device (TSK-1).
 DEVICE_ID_LABEL = "device-id"
 CANARY_LABEL = "canary"

@@ -12,10 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from zoneinfo import available_timezones
 
-from agent.wire import cron, ports
+from agent.wire import artifacts, cron, ports
 from agent.wire.manifest import (
     MAX_ENV_BYTES,
+    AgentRelease,
+    AgentReleaseSpec,
     Deployment,
+    Device,
     LabelSelector,
     Manifest,
     PodmanService,
@@ -44,11 +47,30 @@ class Fault:
 
 def check(manifest: Manifest) -> list[Fault]:
     """All faults of a decoded manifest that its schema could not see (DEP-3 to DEP-6)."""
+    if isinstance(manifest, Device):
+        upgrade = manifest.spec.agentUpgrade
+        return list(_artifact_url(upgrade.url, "spec.agentUpgrade.url")) if upgrade else []
     if isinstance(manifest, TaskSchedule):
         spec = manifest.spec
         return [*_selector(spec.template.targetSelector, "spec.template.targetSelector"), *_times(spec)]
     faults = list(_selector(manifest.spec.targetSelector, "spec.targetSelector"))
+    if isinstance(manifest, AgentRelease):
+        faults += _artifacts(manifest.spec)
     return [*faults, *check_score(manifest.spec.score.data)] if isinstance(manifest, Deployment) else faults
+
+
+def _artifact_url(url: str, path: str) -> Iterator[Fault]:
+    if problem := artifacts.url_problem(url):
+        yield Fault(path, problem)
+
+
+def _artifacts(spec: AgentReleaseSpec) -> Iterator[Fault]:
+    seen: dict[str, int] = {}
+    for index, artifact in enumerate(spec.artifacts):
+        yield from _artifact_url(artifact.url, f"spec.artifacts[{index}].url")
+        if (first := seen.setdefault(artifact.architecture, index)) != index:
+            message = f"{artifact.architecture!r} is the architecture of artifacts[{first}] already"
+            yield Fault(f"spec.artifacts[{index}].architecture", message)
 
 
 def _times(spec: TaskScheduleSpec) -> Iterator[Fault]:

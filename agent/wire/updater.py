@@ -1,7 +1,8 @@
 """What an agent may say to its device's root updater over the socket, and what it hears (protocol 1).
 
 One connection carries one request line and one reply line of JSON. Requests are strict: an unknown field, a wrong type
-or a number out of its range is refused, and no field can carry a command, package, path or repository (SYS-7). Replies
+or a number out of its range is refused, and no field can carry a command, package, path or repository (SYS-7): an agent
+upgrade carries exactly the fields of UPG-1. Replies
 are tolerant, so that an agent and an updater of different versions understand each other.
 """
 
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from agent.wire.manifest import AgentUpgrade, Version
 from agent.wire.messages import MAX_JOURNAL_ENTRIES, AttemptState, JournalEntry, Message
 
 UPDATER_PROTOCOL = 1
@@ -18,8 +20,9 @@ DEFAULT_SOCKET = "/run/harmony-fleet/updater.sock"
 MAX_REQUEST_BYTES = 4096
 MAX_REPLY_BYTES = 4_194_304
 
-#: The only executor so far; the control plane writes it into the attempts of a TaskRun.
+#: The executors; the control plane writes them into attempts.
 SYSTEM_UPGRADE_V1: Literal["systemUpgradeV1"] = "systemUpgradeV1"
+AGENT_UPGRADE_V1: Literal["agentUpgradeV1"] = "agentUpgradeV1"
 MAX_REMAINING_SECONDS = 2_592_000
 _UUID = (
     r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"  # a line break after it is one character too many
@@ -47,6 +50,24 @@ class Begin(Request, tag="begin"):
     remaining_seconds: Annotated[int, Meta(ge=0, le=MAX_REMAINING_SECONDS)]
 
 
+class BeginAgentUpgrade(Request, tag="begin-agent-upgrade"):
+    """As :class:`Begin`, for ``agentUpgradeV1``. The same attempt with another target is refused as ``invalid``."""
+
+    attempt: Uuid
+    remaining_seconds: Annotated[int, Meta(ge=0, le=MAX_REMAINING_SECONDS)]
+    target: AgentUpgrade
+
+
+class NoteReady(Request, tag="ready"):
+    """The agent that was started for this attempt has authenticated, stored its state and reached Podman (UPG-4).
+
+    ``version`` is its own. Answered by :class:`Noted`, or by :class:`Refusal` when no such attempt waits for that.
+    """
+
+    attempt: Uuid
+    version: Version
+
+
 class GetJournal(Request, tag="journal"):
     """At most 200 entries with numbers above ``after``. Answered by :class:`JournalPage` or :class:`Refusal`."""
 
@@ -60,12 +81,13 @@ class NoteContact(Request, tag="contact"):
     boot_id: Uuid
 
 
-AnyRequest = GetStatus | Begin | GetJournal | NoteContact
+AnyRequest = GetStatus | Begin | BeginAgentUpgrade | NoteReady | GetJournal | NoteContact
 
 
 class Standing(Message, tag_field="reply", tag="standing"):
     """Where one attempt stands. ``needs_time``: it has not begun, and the device was started anew since its seconds
-    were given; the agent asks the control plane again and sends :class:`Begin` (TSK-4).
+    were given; the agent asks the control plane again and sends :class:`Begin` (TSK-4). ``needs_ready``: it waits for
+    :class:`NoteReady` from an agent of ``version``. ``executor`` and ``version`` (an agent upgrade's) say what it is.
     """
 
     attempt: str
@@ -74,6 +96,9 @@ class Standing(Message, tag_field="reply", tag="standing"):
     message: str = ""
     last_number: int = 0
     needs_time: bool = False
+    executor: str = SYSTEM_UPGRADE_V1
+    version: str = ""
+    needs_ready: bool = False
 
 
 class UpdaterStatus(Message, tag_field="reply", tag="status"):
@@ -103,8 +128,8 @@ class Refusal(Message, tag_field="reply", tag="refusal"):
     """Nothing was done. ``reason`` is for programs, ``message`` one sentence for people.
 
     ``busy``: another attempt is open, try again later. ``repair-required``: root has to help first. ``expired``: no
-    seconds are left. ``unknown``: no such attempt. ``invalid``: the request could not be read or has a field out of
-    its range. ``not-allowed``: the peer is not the agent's user.
+    seconds are left. ``unknown``: no such attempt, or none that waits for this. ``invalid``: the request could not be
+    read or has a field out of its range. ``not-allowed``: the peer is not the agent's user.
     """
 
     reason: Literal["busy", "repair-required", "expired", "unknown", "invalid", "not-allowed"]
