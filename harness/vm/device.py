@@ -21,6 +21,7 @@ from agent.wire.updater import (
     SYSTEM_UPGRADE_V1,
     AnyReply,
     Begin,
+    BeginAgentUpgrade,
     GetJournal,
     GetStatus,
     JournalPage,
@@ -35,7 +36,7 @@ from harness.waiting import wait_until
 
 UPDATER_UNIT = "harmony-fleet-updater.service"
 RELEASE = "/root/release"
-_OVER = (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REFUSED, AttemptState.REPAIR_REQUIRED)
+_OVER = frozenset(AttemptState) - {AttemptState.ACCEPTED, AttemptState.RUNNING}
 #: apt, dpkg and a reboot on a machine that others use as well.
 SECONDS = 120.0
 
@@ -79,18 +80,22 @@ class Device:
             return isinstance(self.ask(GetStatus()), UpdaterStatus)
         return False
 
+    def intent(self, remaining_seconds: int) -> Begin | BeginAgentUpgrade:
+        """What the current attempt is about."""
+        return Begin(self.attempt, SYSTEM_UPGRADE_V1, remaining_seconds)
+
     def begin(self, *, remaining_seconds: int = 3600) -> AnyReply:
         """Offer it a new attempt, or the one it has again."""
         self.attempt = self.attempt or str(uuid.uuid4())
         wait_until(self.answers, seconds=SECONDS, what="the updater answers")
-        return self.ask(Begin(self.attempt, SYSTEM_UPGRADE_V1, remaining_seconds))
+        return self.ask(self.intent(remaining_seconds))
 
     def post(self) -> None:
         """Offer it a new attempt, and don't wait for what it says."""
         self.attempt = str(uuid.uuid4())
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(self.machine.inside(DEFAULT_SOCKET)))
-            connection.sendall(msgspec.json.encode(Begin(self.attempt, SYSTEM_UPGRADE_V1, 3600)) + b"\n")
+            connection.sendall(msgspec.json.encode(self.intent(3600)) + b"\n")
 
     def standing(self) -> Standing | None:
         """Where the attempt stands; ``None`` while nobody answers."""

@@ -242,3 +242,10 @@ def _pids(pid: int) -> list[str]:
             if line.startswith("NSpid:"):
                 return line.split()[1:]
     return []
+
+
+def small_disk(machine: Machine, target: str, size: str) -> None:
+    """A file system of its own at ``target``, empty after each boot; the machine is off."""
+    with (machine.root / "etc/fstab").open("a") as fstab:
+        fstab.write(f"tmpfs {target} tmpfs size={size} 0 0\n")
+    (machine.root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)

@@ -71,6 +71,8 @@ class FakeControlPlane:
 
     #: Serve HTTPS by this.
     tls: ssl.SSLContext | None = None
+    #: The address of this machine at which it listens.
+    host: str = "127.0.0.1"
 
     def __enter__(self) -> FakeControlPlane:
         fake = self
@@ -78,7 +80,7 @@ class FakeControlPlane:
         class Handler(_Handler):
             control = fake
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server = _Server((self.host, 0), Handler)
         if self.tls:
             self._server.socket = self.tls.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False
@@ -94,7 +96,7 @@ class FakeControlPlane:
 
     @property
     def url(self) -> str:
-        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self._server.server_address[1]}"
 
     @property
     def etag(self) -> str:

@@ -13,10 +13,12 @@ import pytest
 
 from harness.vm import packages
 from harness.vm.device import RELEASE, Device, unpack
-from harness.vm.nspawn import Machine
+from harness.vm.nspawn import Machine, small_disk
 from harness.vm.packages import Package, Repository
+from harness.vm.releases import Archive, Workshop
 from harness.vm.tree import Recipe, tree
 from tests.support.needs import cannot, need, need_root
+from tests.vm.upgrades import NEXT, UpgradeSite, upgrade_site
 
 KINDS = (
     packages.good,
@@ -86,7 +88,7 @@ def new_device(set_up: list[Path], tmp_path: Path) -> Iterator[Callable[..., Dev
             folder = tmp_path / f"device-{len(made)}"
             machine = stack.enter_context(Machine(set_up, folder))
             for target, size in (mounts or {}).items():
-                _small_disk(machine, target, size)
+                small_disk(machine, target, size)
             repository = Repository(folder / "repository")
             repository.publish(*news)
             machine.start()
@@ -98,8 +100,31 @@ def new_device(set_up: list[Path], tmp_path: Path) -> Iterator[Callable[..., Dev
         yield make
 
 
-def _small_disk(machine: Machine, target: str, size: str) -> None:
-    """A file system of its own at ``target``, empty after each boot."""
-    with (machine.root / "etc/fstab").open("a") as fstab:
-        fstab.write(f"tmpfs {target} tmpfs size={size} 0 0\n")
-    (machine.root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
+@pytest.fixture(scope="session")
+def workshop(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(archive, tmp_path_factory.mktemp("workshop"))
+
+
+@pytest.fixture(scope="session")
+def candidate(workshop: Workshop) -> Archive:
+    """A good release of another version."""
+    return workshop.pack(NEXT)
+
+
+@pytest.fixture
+def new_site(set_up: list[Path], tmp_path: Path) -> Iterator[Callable[..., UpgradeSite]]:
+    """A device whose agent runs, with small file systems where ``mounts`` says so; several have a number each."""
+    with ExitStack() as stack:
+        made: list[UpgradeSite] = []
+
+        def make(mounts: dict[str, str] | None = None) -> UpgradeSite:
+            folder = tmp_path / f"site-{len(made)}"
+            made.append(stack.enter_context(upgrade_site(set_up, folder, mounts or {})))
+            return made[-1]
+
+        yield make
+
+
+@pytest.fixture
+def upgrades(new_site: Callable[..., UpgradeSite]) -> UpgradeSite:
+    return new_site()

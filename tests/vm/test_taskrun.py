@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from devices.models import Connectivity, Device
 from devices.services import group_create, token_create
 from fleet.core import clock
 from harness.control_plane import ControlPlane
-from harness.programs import program
 from harness.vm import packages
 from harness.vm.device import RELEASE, UPDATER_UNIT, unpack
 from harness.vm.nspawn import Machine
@@ -27,11 +24,11 @@ from harness.waiting import wait_until
 from rollouts.models import Target
 from tasks.models import Phase, TaskRun
 from tests.integration.ctl.cli import Fleetctl
+from tests.vm.containers import import_web
 from upgrades.models import Attempt
 
 EXAMPLE = Path("docs/examples/upgrade.yaml")
 PASSWORD = "correct horse"
-TAR = "/srv/web.tar"
 SECONDS = 180.0
 STEPS = ["accepted", "preflight", "update", "simulate", "upgrade", "audit", "reboot", "verify"]
 CONTAINER = """\
@@ -116,28 +113,6 @@ def _enrol(site: Site) -> str:
     return said
 
 
-def _import_image(machine: Machine) -> None:
-    folder = machine.root / "root/image"
-    folder.mkdir()
-    shutil.copy(program("busybox"), folder / "busybox")
-    command = [
-        "tar",
-        "--create",
-        "--file",
-        str(machine.root / TAR.lstrip("/")),
-        "--directory",
-        str(folder),
-        "busybox",
-    ]
-    subprocess.run(command, check=True)
-    as_agent = ["setpriv", "--reuid=harmony-fleet", "--regid=harmony-fleet", "--init-groups", "--"]
-    podman = ["podman", "--remote", "--url", "unix:///run/harmony-fleet-podman/podman.sock"]
-    # The first process of a container ignores signals that it has not asked for; systemd would wait 90 s for its end.
-    script = "trap exit TERM; /busybox httpd -f -p 8080 -h / & wait"
-    serve = f'CMD ["/busybox", "sh", "-c", "{script}"]'
-    machine.run(*as_agent, *podman, "import", "--change", serve, TAR, "localhost/web:1.0")
-
-
 @pytest.mark.clause("SYS-8", "TSK-1", "AGT-13")
 @pytest.mark.database(transaction=True)
 def test_a_task_run_upgrades_a_device_and_proves_it(site: Site) -> None:
@@ -147,7 +122,7 @@ def test_a_task_run_upgrades_a_device_and_proves_it(site: Site) -> None:
     assert again.splitlines()[-1] == "nothing had to be done"
     assert site.machine.run(f"{RELEASE}/fleet-agent", "setup", "--check").stdout.endswith("nothing differs\n")
 
-    _import_image(site.machine)
+    import_web(site.machine)
     applied = site.fleetctl("apply", "-f", "-", stdin=CONTAINER)
     assert applied.code == 0, applied.stderr
     targets = Target.objects.filter(device_name="edge-1", state="converged")
