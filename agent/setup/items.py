@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from agent import durable
-from agent.setup import release as releases
+from agent.releases import folders
+from agent.releases.description import DESCRIPTION, Release
 from agent.setup.layout import USER, Folder
-from agent.setup.release import Release, SetupError
+from agent.setup.release import SetupError
 
 SUB_IDS = 65_536
 _FIRST_SUB_ID = 100_000
@@ -149,13 +150,13 @@ class Installed:
     def lacks(self) -> str:
         if not self.target.exists():
             return "is not there"
-        if (self.target / releases.DESCRIPTION).exists():
-            damage = releases.damage(self.target, self.release)
+        if (self.target / DESCRIPTION).exists():
+            damage = folders.damage(self.target, self.release)
             return f"is damaged or another build: {damage}" if damage else ""
-        return "has no release.json"
+        return f"has no {DESCRIPTION}"
 
     def make(self) -> None:
-        releases.install(self.source, self.target)
+        folders.copy(self.source, self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.releases.description import Release
 from agent.setup import units
 from agent.setup.items import Account, Installed, Item, Linger, Link, OwnFolder, SubIds, TextFile
 from agent.setup.layout import AGENT_STATE, FOLDERS, HOME, PODMAN_SOCKET, USER, Layout
-from agent.setup.release import Release
 
 UPDATER_CONFIG = """\
 # The updater's configuration; every key has a default. See docs/reference/updater.md.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.updater.debian import units
+from agent.updater.debian import transient, units
 from agent.updater.debian.units import Units
 from agent.updater.machine import MAX_TAIL_CHARS, Job, JobState, JobStatus, MachineError
 from harness.vm.nspawn import Machine
@@ -51,7 +51,7 @@ def jobs(debian: Machine, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> Uni
             raise MachineError(f"{' '.join(command[:2])} ended with {done.returncode}: {done.stderr}")
         return done.stdout
 
-    monkeypatch.setattr(units, "output", output)
+    monkeypatch.setattr(transient, "output", output)
     return Units(outputs)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agent.clock import SystemClock
-from agent.updater.debian import commands, filesystems, kernels, locks
+from agent.updater.debian import commands, kernels, locks
 from agent.updater.debian.simulation import (
     Boot,
     Change,
@@ -23,6 +23,7 @@ from agent.updater.debian.simulation import (
     outcome,
     simulated,
 )
+from agent.updater.debian.space import volume
 from agent.updater.debian.units import Units
 from agent.updater.machine import FOLDERS, Job, JobStatus, MachineError, Simulation, Volume
 from agent.wording import printable
@@ -31,7 +32,6 @@ _DPKG_UPDATES = Path("/var/lib/dpkg/updates")
 _DPKG_INFO = Path("/var/lib/dpkg/info")
 _WRITES_INITRD = re.compile(rb"^[^#\n]*\b(?:update-initramfs|dracut)\b", re.MULTILINE)
 _BOOT = Path("/boot")
-_MOUNTS = Path("/proc/self/mountinfo")
 _NEEDED = ("/usr/bin/apt-get", "/usr/bin/dpkg", "/usr/bin/systemd-run", "/run/systemd/system")
 #: Name and version as apt's own simulation printed them, before they go back to it.
 _WORD = re.compile(r"[a-z0-9][A-Za-z0-9+.:~_-]*")
@@ -88,7 +88,7 @@ class DebianMachine:
             raise MachineError(f"{error.filename}: {error.strerror}") from None
 
     def volumes(self) -> Mapping[str, Volume]:
-        return {folder: _volume(Path(folder)) for folder in FOLDERS}
+        return {folder: volume(Path(folder)) for folder in FOLDERS}
 
     def simulation(self) -> Simulation:
         text = commands.output(commands.SIMULATE, limit_seconds=_SIMULATION_SECONDS)
@@ -119,17 +119,6 @@ def _left_by_dpkg() -> bool:
         return any(name.isdigit() for name in os.listdir(_DPKG_UPDATES))
     except OSError:
         return False
-
-
-def _volume(folder: Path) -> Volume:
-    """A device without ``/boot`` has it on its root."""
-    there = folder if folder.exists() else Path("/")
-    try:
-        found = os.statvfs(there)
-        pool = filesystems.pool(_MOUNTS.read_text(errors="replace"), os.path.realpath(there))
-        return Volume(pool or str(there.stat().st_dev), found.f_bavail * found.f_frsize)
-    except OSError as error:
-        raise MachineError(f"{there}: {error.strerror}") from None
 
 
 def _sizes(found: Outcome) -> dict[Key, Sizes]:

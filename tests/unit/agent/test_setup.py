@@ -13,10 +13,11 @@ import pytest
 from agent.cli import main
 from agent.config import load
 from agent.facts import ARCHITECTURES
+from agent.releases.description import Release
 from agent.setup import command, plan, progress, release, setup, units
 from agent.setup.items import Item, Link, SubIds, TextFile
 from agent.setup.layout import Layout
-from agent.setup.release import Release, SetupError
+from agent.setup.release import SetupError
 
 pytestmark = pytest.mark.clause("AGT-13")
 
@@ -113,9 +114,10 @@ def described(folder: Path, architecture: str) -> Release:
 
 def test_a_damaged_release_is_named_by_its_file(tmp_path: Path) -> None:
     about = described(tmp_path, ARCHITECTURES.get(platform.machine(), platform.machine()))
-    assert release.damage(tmp_path, release.read(tmp_path)) == ""
+    assert release.read(tmp_path) == about
     (tmp_path / "fleet-agent").write_bytes(b"progrom")
-    assert release.damage(tmp_path, about) == "fleet-agent was changed"
+    with pytest.raises(SetupError, match="damaged: fleet-agent was changed; unpack it again"):
+        release.read(tmp_path)
 
 
 @pytest.mark.case("U7")
