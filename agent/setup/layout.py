@@ -15,6 +15,8 @@ PODMAN_SOCKET = "/run/harmony-fleet-podman/podman.sock"
 HOME = "/var/lib/harmony-fleet/podman"
 AGENT_STATE = "/var/lib/harmony-fleet/agent"
 UPDATER_STATE = "/var/lib/harmony-fleet/updater"
+#: Of archives that are being downloaded; each attempt has a folder there that is the agent's user's.
+STAGING = "/var/lib/harmony-fleet/staging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ FOLDERS = (
     Folder(AGENT_STATE, 0o700, USER),
     Folder(HOME, 0o700, USER),
     Folder(UPDATER_STATE, 0o700),
+    Folder(STAGING, 0o755),
     Folder("/opt/harmony-fleet", 0o755),
     Folder("/opt/harmony-fleet/releases", 0o755),
     Folder("/opt/harmony-fleet/updaters", 0o755),

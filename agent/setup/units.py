@@ -8,13 +8,14 @@ from agent.setup.layout import (
     HOME,
     PODMAN_SOCKET,
     PODMAN_UNIT,
+    STAGING,
     UPDATER_STATE,
     UPDATER_UNIT,
     USER,
 )
 
-#: What no program of ours needs, whoever it runs as.
-_NOTHING_SPECIAL = """\
+#: What no program of ours needs, whoever it runs as; lines of a unit.
+NOTHING_SPECIAL = """\
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 NoNewPrivileges=yes
@@ -40,6 +41,8 @@ _AGENT = f"""\
 Description=Harmony Fleet agent
 Wants=network-online.target {PODMAN_UNIT}
 After=network-online.target {PODMAN_UNIT} {UPDATER_UNIT}
+# One that dies at once must not keep systemd from starting the one before it, when that takes its place again.
+StartLimitIntervalSec=0
 
 [Service]
 User={USER}
@@ -51,7 +54,7 @@ RestartSec=5
 ReadWritePaths={AGENT_STATE}
 CapabilityBoundingSet=
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-{_NOTHING_SPECIAL}
+{NOTHING_SPECIAL}
 [Install]
 WantedBy=multi-user.target
 """
@@ -70,15 +73,17 @@ RestartSec=2
 RuntimeDirectory=harmony-fleet
 RuntimeDirectoryMode=0755
 # apt is started by systemd in a unit of its own, because it has to write everywhere and to outlive this one; the
-# updater itself only asks systemd, reads the package database and writes its journal.
-ReadWritePaths={UPDATER_STATE}
+# updater itself only asks systemd, reads the package database, writes its journal and keeps the agent's releases.
+ReadWritePaths={UPDATER_STATE} {STAGING} /opt/harmony-fleet
+# Its own executable changes by setup only.
+ReadOnlyPaths=/opt/harmony-fleet/updaters
 # For its socket's group and to look into what belongs to others.
 CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER
 IPAddressDeny=any
 PrivateTmp=yes
 ProtectHome=yes
 RestrictAddressFamilies=AF_UNIX
-{_NOTHING_SPECIAL}
+{NOTHING_SPECIAL}
 [Install]
 WantedBy=multi-user.target
 """

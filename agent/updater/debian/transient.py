@@ -24,7 +24,7 @@ _OUTPUTS_KEPT = 40
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """``name`` without ``.service``; ``properties`` as systemd-run takes them, besides those that all units here have."""
+    """``name`` without ``.service``; ``properties`` as systemd-run takes them, besides those of all units here."""
 
     name: str
     command: Sequence[str]
