@@ -48,7 +48,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _check(layout: Layout, items: Iterable[Item]) -> int:
-    differs = setup.look(items, print).changed + setup.look_at_units(print)
+    differs = setup.look(items, print).changed + setup.look_at_units(setup.units_that_can_run(layout, print), print)
     if progress.is_unfinished(layout.at(progress.FILE)):
         differs.append("units")
         print("differs  an earlier setup was cut off before it started the units anew")

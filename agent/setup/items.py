@@ -15,6 +15,7 @@ from typing import Protocol
 from agent import durable
 from agent.releases import folders
 from agent.releases.description import DESCRIPTION, Release
+from agent.releases.folders import ReleaseError
 from agent.setup.layout import USER, Folder
 from agent.setup.release import SetupError
 
@@ -150,10 +151,13 @@ class Installed:
     def lacks(self) -> str:
         if not self.target.exists():
             return "is not there"
-        if (self.target / DESCRIPTION).exists():
-            damage = folders.damage(self.target, self.release)
-            return f"is damaged or another build: {damage}" if damage else ""
-        return f"has no {DESCRIPTION}"
+        try:
+            found = folders.read(self.target)
+        except ReleaseError as error:
+            return f"is damaged: {error}"
+        if damage := folders.damage(self.target, self.release):
+            return f"is damaged or another build: {damage}"
+        return "" if found == self.release else f"is another build: {DESCRIPTION} was changed"
 
     def make(self) -> None:
         folders.copy(self.source, self.target)
@@ -180,38 +184,47 @@ class Link:
 
     def make(self) -> None:
         if os.path.lexists(self.path) and not self.path.is_symlink():
-            self.path.rename(self._aside())
+            _set_aside(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_name(f".{self.path.name}.new")
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(self.target)
         fresh.replace(self.path)
 
-    def _aside(self) -> Path:
-        taken = sum(1 for _ in self.path.parent.glob(f"{self.path.name}.set-aside*"))
-        return self.path.with_name(f"{self.path.name}.set-aside{taken or ''}")
-
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file with this content. ``keeps``: one that is there belongs to the operator and is never written over."""
+    """A file with this content. ``keeps``: one that is there belongs to the operator and is never written over.
+
+    A link in its place is replaced, a folder is set aside.
+    """
 
     path: Path
     text: str
     keeps: bool = False
+    mode: int = 0o644
 
     @property
     def name(self) -> str:
         return f"file {self.path}"
 
     def lacks(self) -> str:
-        if not self.path.exists():
+        if not os.path.lexists(self.path):
             return "does not exist"
-        return "" if self.keeps or self.path.read_text(errors="replace") == self.text else "has another content"
+        if self.keeps and self.path.is_file():
+            return ""
+        found = self.path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            return "is no file"
+        if stat.S_IMODE(found.st_mode) != self.mode:
+            return f"has the mode {stat.S_IMODE(found.st_mode):04o}, not {self.mode:04o}"
+        return "" if self.path.read_text(errors="replace") == self.text else "has another content"
 
     def make(self) -> None:
-        durable.write(self.path, self.text.encode(), mode=0o644)
-        self.path.chmod(0o644)
+        if self.path.is_dir() and not self.path.is_symlink():
+            _set_aside(self.path)
+        durable.write(self.path, self.text.encode(), mode=self.mode)
+        self.path.chmod(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +239,8 @@ class Linger:
 
     def make(self) -> None:
         run(["loginctl", "enable-linger", USER])
+
+
+def _set_aside(path: Path) -> None:
+    taken = sum(1 for _ in path.parent.glob(f"{path.name}.set-aside*"))
+    path.rename(path.with_name(f"{path.name}.set-aside{taken or ''}"))

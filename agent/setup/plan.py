@@ -12,6 +12,22 @@ from agent.setup import units
 from agent.setup.items import Account, Installed, Item, Linger, Link, OwnFolder, SubIds, TextFile
 from agent.setup.layout import AGENT_STATE, FOLDERS, HOME, PODMAN_SOCKET, USER, Layout
 
+#: What ``active`` leads to may be the choice of whoever has the rights of the agent's user, so root must not run it: it
+#: becomes that user first, without a way back, and without a terminal into which words for root's shell could be put.
+COMMAND = f"""\
+#!/bin/sh
+# Made by fleet-agent setup, which replaces it.
+program=/opt/harmony-fleet/active/fleet-agent
+if [ "${{1-}}" = setup ]; then
+    echo "fleet-agent: setup is run as root, from where a release was unpacked:" \\
+        "harmony-fleet-VERSION/fleet-agent setup" >&2
+    exit 2
+fi
+[ "$(id -u)" -eq 0 ] || exec "$program" "$@"
+exec setsid --wait setpriv --reuid={USER} --regid={USER} --init-groups --no-new-privs --reset-env \\
+    -- "$program" "$@"
+"""
+
 UPDATER_CONFIG = """\
 # The updater's configuration; every key has a default. See docs/reference/updater.md.
 [updater]
@@ -58,7 +74,7 @@ def _programs(layout: Layout, source: Path, release: Release) -> Iterator[Item]:
     for folder, link in (("releases", "active"), ("updaters", "updater")):
         yield Installed(source, layout.opt / folder / release.version, release)
         yield Link(layout.opt / link, f"{folder}/{release.version}")
-    yield Link(layout.at("/usr/local/bin/fleet-agent"), "/opt/harmony-fleet/active/fleet-agent")
+    yield TextFile(layout.at("/usr/local/bin/fleet-agent"), COMMAND, mode=0o755)
     yield Link(layout.at("/usr/local/sbin/fleet-updater"), "/opt/harmony-fleet/updater/fleet-updater")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.setup.items import Item, TextFile, run
-from agent.setup.layout import AGENT_STATE, UNITS, USER, Layout
+from agent.setup.layout import AGENT_STATE, AGENT_UNIT, UNITS, USER, Layout
 from agent.setup.release import SetupError
 
 PROGRAMS = {
@@ -79,7 +79,7 @@ def bring_about(items: Iterable[Item], say: Say, before: Callable[[], None] = la
 
 def _make(item: Item, before: Callable[[], None]) -> None:
     if isinstance(item, TextFile) and item.keeps and not item.text:
-        raise SetupError(f"{item.name}: does not exist; give --url, and --device-id if it is not the host's name")
+        raise SetupError(f"{item.name}: {item.lacks()}; give --url, and --device-id if it is not the host's name")
     try:
         before()
         item.make()
@@ -105,16 +105,32 @@ def start_units(changed: bool, say: Say) -> bool:
     return done
 
 
-def look_at_units(say: Say) -> list[str]:
-    """Units that are not enabled or do not run."""
-    lacking = [unit for unit in UNITS if not (_systemctl("is-enabled", unit) and _systemctl("is-active", unit))]
+def units_that_can_run(layout: Layout, say: Say) -> tuple[str, ...]:
+    """All but the agent's while the device is not enrolled: that one ends at once, and nothing is wrong with it."""
+    if _is_enrolled(layout):
+        return UNITS
+    say(f"{'note':8} {AGENT_UNIT} cannot run yet: this device is not enrolled; do that with setup --token-file FILE")
+    return tuple(unit for unit in UNITS if unit != AGENT_UNIT)
+
+
+def look_at_units(running: Collection[str], say: Say) -> list[str]:
+    """Units that are not enabled, or that should be ``running`` and are not."""
+    lacking = [unit for unit in UNITS if not _is_as_it_should_be(unit, unit in running)]
     for unit in UNITS:
         say(
             f"differs  {unit} is not enabled, or does not run; see: systemctl status {unit}"
             if unit in lacking
-            else f"{'ok':8} {unit} is active"
+            else f"{'ok':8} {unit} is {'active' if unit in running else 'enabled'}"
         )
     return lacking
+
+
+def _is_as_it_should_be(unit: str, should_run: bool) -> bool:
+    return _systemctl("is-enabled", unit) and (not should_run or _systemctl("is-active", unit))
+
+
+def _is_enrolled(layout: Layout) -> bool:
+    return (layout.at(AGENT_STATE) / "identity.json").exists()
 
 
 def enrol(layout: Layout, token: str, say: Say) -> None:
@@ -123,7 +139,7 @@ def enrol(layout: Layout, token: str, say: Say) -> None:
     Raises:
         SetupError: the control plane refused, in its own words.
     """
-    if (layout.at(AGENT_STATE) / "identity.json").exists():
+    if _is_enrolled(layout):
         say(f"{'ok':8} this device is enrolled")
         return
     command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "--"]

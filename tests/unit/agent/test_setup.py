@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import platform
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent.cli import main
 from agent.config import load
 from agent.facts import ARCHITECTURES
 from agent.releases.description import Release
 from agent.setup import command, plan, progress, release, setup, units
-from agent.setup.items import Item, Link, SubIds, TextFile
-from agent.setup.layout import Layout
+from agent.setup.items import Installed, Item, Link, SubIds, TextFile
+from agent.setup.layout import AGENT_STATE, PODMAN_UNIT, UNITS, UPDATER_UNIT, Layout
 from agent.setup.release import SetupError
+from agent.store import Identity, Store
 
 pytestmark = pytest.mark.clause("AGT-13")
+
+_SAYS_WHO_IT_IS = """\
+#!/bin/sh
+echo "$(id -un) $*"
+grep NoNewPrivs /proc/self/status
+tty </dev/tty
+env
+exit 7
+"""
 
 
 def files(layout: Layout) -> list[Item]:
@@ -61,6 +76,28 @@ def test_what_the_operator_wrote_stays_and_a_changed_unit_is_mended(layout: Layo
     assert setup.bring_about(files(layout), print).changed == [f"file {unit}"]
     assert layout.agent_config.read_text() == "# mine\n"
     assert unit.read_text() == units.texts(999)[unit.name]
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_is_no_file_in_the_place_of_a_file_is_told_and_set_aside(layout: Layout, keeps: bool) -> None:
+    path = layout.units / "harmony-fleet-agent.service"
+    (path / "kept").mkdir(parents=True)
+    item = TextFile(path, "[Service]\n", keeps=keeps)
+    assert item.lacks() == "is no file"
+    assert setup.bring_about([item], print).changed == [item.name]
+    assert path.read_text() == "[Service]\n"
+    assert (path.with_name(f"{path.name}.set-aside") / "kept").is_dir()
+
+
+def test_a_link_to_what_root_must_not_run_is_replaced_by_the_command(layout: Layout) -> None:
+    path = layout.root / "fleet-agent"
+    path.symlink_to("/opt/harmony-fleet/active/fleet-agent")
+    item = TextFile(path, plan.COMMAND, mode=0o755)
+    assert item.lacks() == "is no file"
+    item.make()
+    assert item.lacks() == ""
+    path.chmod(0o644)
+    assert item.lacks() == "has the mode 0644, not 0755"
 
 
 def test_without_an_address_a_new_device_is_told_to_give_one(layout: Layout) -> None:
@@ -125,6 +162,68 @@ def test_a_release_for_another_architecture_is_refused(tmp_path: Path) -> None:
     described(tmp_path, "riscv")
     with pytest.raises(SetupError, match="this release is for riscv, and this machine is"):
         release.read(tmp_path)
+
+
+def test_another_build_of_the_same_version_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "old").mkdir()
+    about, earlier = described(tmp_path / "new", "amd64"), described(tmp_path / "old", "amd64")
+    installed = Installed(tmp_path / "new", tmp_path / "old", about)
+    assert installed.lacks() == ""
+    (tmp_path / "old/release.json").write_bytes(msgspec.json.encode(replace(earlier, built=1)))
+    assert installed.lacks() == "is another build: release.json was changed"
+    installed.make()
+    assert installed.lacks() == ""
+
+
+def test_a_device_that_is_not_enrolled_lacks_nothing_because_of_that(layout: Layout) -> None:
+    said: list[str] = []
+    assert setup.units_that_can_run(layout, said.append) == (PODMAN_UNIT, UPDATER_UNIT)
+    assert said == [
+        "note     harmony-fleet-agent.service cannot run yet: this device is not enrolled; "
+        "do that with setup --token-file FILE"
+    ]
+    Store(layout.at(AGENT_STATE)).save_identity(Identity("edge-1", "1", "https://fleet.example.com"), "credential")
+    assert setup.units_that_can_run(layout, said.append) == UNITS
+
+
+@pytest.fixture
+def fleet_agent() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """The command on the path, as root runs it; the agent is a program that says who it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "fleet-agent"
+        program.write_text(_SAYS_WHO_IT_IS)
+        program.chmod(0o755)
+        program.parent.chmod(0o755)  # pytest's own are root's alone
+        text = plan.COMMAND.replace("/opt/harmony-fleet/active", folder)
+        text = text.replace("--reuid=harmony-fleet --regid=harmony-fleet", "--reuid=nobody --regid=nogroup")
+
+        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+            command, env = (
+                ["sh", "-c", text, "fleet-agent", *arguments],
+                {"PATH": os.environ["PATH"], "OF_ROOT": "secret"},
+            )
+            return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+
+        yield run
+
+
+@pytest.mark.root("the command gives up root's rights")
+def test_root_never_runs_what_active_leads_to(fleet_agent: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = fleet_agent("status", "--json", "a b")
+    assert done.returncode == 7
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["nobody status --json a b", "NoNewPrivs:\t1"]
+    assert "/dev/tty" in done.stderr, "it has a terminal"
+    assert "OF_ROOT" not in done.stdout
+
+
+def test_setup_by_the_command_is_told_where_it_is_run_from(
+    fleet_agent: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = fleet_agent("setup", "--check")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "setup is run as root, from where a release was unpacked" in done.stderr
 
 
 @pytest.mark.parametrize(
