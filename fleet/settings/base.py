@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "upgrades",
     "rollouts",
     "tasks",
+    "fleet.kube",
     "fleet",
 ]
 
