@@ -1,6 +1,6 @@
 # What developers and CI run. Each target sets up what it needs on Debian 12 or newer; nothing has to be prepared.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check mutants test-crowd test-vm validate-vm agent-release bench lock fmt clean
+.PHONY: help demo test check mutants test-crowd test-cluster test-vm validate-vm agent-release bench lock fmt clean
 
 PYTHON := .venv/bin/python
 READY := .venv/.installed
@@ -26,6 +26,10 @@ mutants: $(READY) ## Break the code on purpose and show which test notices; MUTA
 test-crowd: $(READY) ## A task run over a thousand simulated devices; TEST_ARGS go to pytest
 	@tools/system-packages test
 	@$(PYTHON) -m pytest tests/crowd --durations=3 $(TEST_ARGS)
+
+test-cluster: $(READY) ## The fleet through kubectl, on a real kube-apiserver; builds that once, in ten minutes
+	@tools/system-packages test cluster
+	@tools/test-cluster $(TEST_ARGS)
 
 test-vm: $(READY) ## Agent and updater on disposable Debian machines with systemd; TEST_ARGS go to pytest
 	@tools/system-packages vm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,11 @@ _PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mke2fs": "e2fsprogs",
     "debugfs": "e2fsprogs",
+    "etcd": "etcd-server",
+    "kubectl": "kubernetes-client",
 }
+#: No package of Debian has it as a program; tools/kube-apiserver builds it.
+_BUILT = {"kube-apiserver": "run make test-cluster, which builds it once, or set KUBEBUILDER_ASSETS"}
 #: Debian keeps PostgreSQL's own programs off the path, a folder per version.
 _POSTGRESQL = Path("/usr/lib/postgresql")
 
@@ -34,12 +39,16 @@ def program(name: str) -> Path:
     Raises:
         ProgramMissing: when it is not installed.
     """
-    if found := shutil.which(name) or _newest_of_postgresql(name):
+    if found := _given(name) or shutil.which(name) or _newest_of_postgresql(name):
         return Path(found)
-    raise ProgramMissing(
-        f"the program {name} is not installed; on Debian: apt-get install --no-install-recommends "
-        f"{_PACKAGES.get(name, name)}"
-    )
+    advice = f"on Debian: apt-get install --no-install-recommends {_PACKAGES.get(name, name)}"
+    raise ProgramMissing(f"the program {name} is not installed; {_BUILT.get(name, advice)}")
+
+
+def _given(name: str) -> str | None:
+    """Of a cluster's programs, the folder that ``KUBEBUILDER_ASSETS`` names goes first."""
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    return shutil.which(name, path=folder) if folder else None
 
 
 def _newest_of_postgresql(name: str) -> Path | None:

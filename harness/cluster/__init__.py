@@ -1,0 +1,1 @@
+"""A Kubernetes API server of our own: etcd and kube-apiserver, and kubectl as people use it."""
