@@ -103,7 +103,7 @@ class Tar:
         if not any(header):
             return b""
         blank = header[: _CHECKSUM.start] + b" " * 8 + header[_CHECKSUM.stop :]
-        if sum(blank) != _number(header[_CHECKSUM]):
+        if header[_CHECKSUM].strip(b" \x00").lstrip(b"0") != f"{sum(blank):o}".encode():
             raise BadArchive("the archive is damaged, or no tar archive")
         return header
 

@@ -16,7 +16,7 @@ from agent.wire.manifest import AgentUpgrade
 
 _UPDATER = "/opt/harmony-fleet/updater/fleet-updater"
 #: Should the updater not be there to stop it. In seconds; above every limit that the updater has for it.
-_LONGEST: Mapping[Trial, int] = {Trial.DOWNLOAD: 21_600, Trial.SELF_TEST: 900, Trial.PROBE: 3_600}
+_LONGEST: Mapping[Trial, int] = {Trial.DOWNLOAD: 86_400, Trial.SELF_TEST: 900, Trial.PROBE: 3_600}
 #: Of what a trial prints, because nothing else of it may write. The download's is the archive's size.
 _MOST_PRINTED = 1_048_576
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
