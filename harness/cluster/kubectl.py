@@ -51,7 +51,8 @@ class Kubectl:
     def apply(self, *manifests: dict[str, Any] | str, namespace: str = "default", flags: tuple[str, ...] = ()) -> str:
         """``kubectl apply -f -`` of manifests, which are YAML or objects."""
         texts = [manifest if isinstance(manifest, str) else json.dumps(manifest) for manifest in manifests]
-        return self("apply", "-n", namespace, *flags, "-f", "-", stdin="\n---\n".join(texts))
+        stream = "".join(f"---\n{text}\n" for text in texts)  # a stream that begins with a brace would be read as JSON
+        return self("apply", "-n", namespace, *flags, "-f", "-", stdin=stream)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
         """One object as the server has it."""

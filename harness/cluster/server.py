@@ -27,6 +27,7 @@ from harness.cluster.kubectl import Kubectl, kubeconfig
 from harness.ports import free_port
 from harness.process import ManagedProcess
 from harness.programs import program
+from harness.waiting import wait_until
 
 _KUBE_SECONDS = 120  # two busy cores; alone it is ready in two seconds
 
@@ -80,7 +81,7 @@ class Cluster:
         try:
             self._start_etcd()
             self.start_api()
-            self.kubectl()("wait", "--for=jsonpath={.status.phase}=Active", "namespace/default", "--timeout=60s")
+            wait_until(self._has_namespace, seconds=_KUBE_SECONDS, what="the namespace default is there")
         except BaseException:
             self.close()
             raise
@@ -115,8 +116,9 @@ class Cluster:
         return path
 
     def kubectl(self, account: Account | None = None) -> Kubectl:
-        """kubectl for an account, the administrator by default."""
-        return Kubectl(self.kubeconfig(account), self.folder / "kubectl-home")
+        """kubectl for an account, the administrator by default; what it learns of the server is its own."""
+        config = self.kubeconfig(account)
+        return Kubectl(config, config.with_suffix(".home"))
 
     def start_api(self) -> None:
         """Serve; nothing when it runs already."""
@@ -157,6 +159,12 @@ class Cluster:
         with urllib.request.urlopen(request, timeout=60, context=context) as answer:
             text = answer.read()
         return json.loads(text) if text.startswith(b"{") else text.decode()
+
+    def served(self, group: str, version: str) -> set[str]:
+        """What the server tells clients that it has of a group, by plural; nothing yet when it has just begun."""
+        with _unless_gone():
+            return {each["name"] for each in self.ask("GET", f"/apis/{group}/{version}")["resources"]}
+        return set()
 
     def empty(self, resources: str) -> None:
         """Remove all objects below an address such as ``/apis/GROUP/VERSION/deployments``, whatever holds them."""
@@ -226,6 +234,11 @@ class Cluster:
                 return bool(answer.status == 200)
         except OSError:  # not there yet, not ready yet, or no certificate yet
             return False
+
+    def _has_namespace(self) -> bool:
+        with _unless_gone():
+            return bool(self.ask("GET", "/api/v1/namespaces/default"))
+        return False
 
     def _etcd_ready(self) -> bool:
         try:

@@ -10,6 +10,7 @@ import pytest
 
 from fleet.kube.crds import GROUP, KINDS, VERSION, yaml_files
 from harness.cluster.server import Account, Cluster
+from harness.waiting import wait_until
 from tests.support.needs import cannot, need
 
 #: The control plane as deploy/kubernetes knows it.
@@ -18,9 +19,9 @@ NAMESPACE, SERVICE_ACCOUNT = "harmony-fleet", "harmony-fleet"
 
 def install(cluster: Cluster) -> None:
     """What an administrator applies before the control plane starts."""
-    kubectl = cluster.kubectl()
-    kubectl.apply(*yaml_files().values())
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    cluster.kubectl().apply(*yaml_files().values())
+    kinds = {kind.plural for kind in KINDS}
+    wait_until(lambda: kinds <= cluster.served(GROUP, VERSION), seconds=60, what="all kinds are served")
 
 
 @pytest.fixture(scope="session")
