@@ -128,7 +128,7 @@ def _copied(source: BinaryIO, sink: BinaryIO, target: AgentUpgrade, patience: Pa
         patience.check()
         size += len(data)
         if size > target.maxSize:
-            return f"the archive has more than the target's {target.maxSize:,} bytes (maxSize)"
+            return f"the archive has at least {size:,} bytes, and the target allows {target.maxSize:,} (maxSize)"
         found.update(data)
         sink.write(data)
     if found.hexdigest() != target.sha256:
