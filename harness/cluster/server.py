@@ -81,7 +81,7 @@ class Cluster:
         try:
             self._start_etcd()
             self.start_api()
-            wait_until(self._has_namespace, seconds=_KUBE_SECONDS, what="the namespace default is there")
+            self._wait_for_namespace()
         except BaseException:
             self.close()
             raise
@@ -160,11 +160,19 @@ class Cluster:
             text = answer.read()
         return json.loads(text) if text.startswith(b"{") else text.decode()
 
+    def find(self, path: str) -> Any:
+        """What is at an address; None when nothing is."""
+        try:
+            return self.ask("GET", path)
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
     def served(self, group: str, version: str) -> set[str]:
         """What the server tells clients that it has of a group, by plural; nothing yet when it has just begun."""
-        with _unless_gone():
-            return {each["name"] for each in self.ask("GET", f"/apis/{group}/{version}")["resources"]}
-        return set()
+        found = self.find(f"/apis/{group}/{version}")
+        return {each["name"] for each in found["resources"]} if found else set()
 
     def empty(self, resources: str) -> None:
         """Remove all objects below an address such as ``/apis/GROUP/VERSION/deployments``, whatever holds them."""
@@ -235,10 +243,9 @@ class Cluster:
         except OSError:  # not there yet, not ready yet, or no certificate yet
             return False
 
-    def _has_namespace(self) -> bool:
-        with _unless_gone():
-            return bool(self.ask("GET", "/api/v1/namespaces/default"))
-        return False
+    def _wait_for_namespace(self) -> None:
+        what = "the namespace default is there"
+        wait_until(lambda: self.find("/api/v1/namespaces/default"), seconds=_KUBE_SECONDS, what=what)
 
     def _etcd_ready(self) -> bool:
         try:
