@@ -50,6 +50,8 @@ Group={USER}
 ExecStart=/opt/harmony-fleet/active/fleet-agent run
 Restart=always
 RestartSec=5
+# Less than the updater's patience with it.
+TimeoutStopSec=60
 # Folders that containers mount are looked at, wherever they are; nothing but the state folder is written.
 ReadWritePaths={AGENT_STATE}
 CapabilityBoundingSet=

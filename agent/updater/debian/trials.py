@@ -11,7 +11,7 @@ from agent.setup.units import NOTHING_SPECIAL
 from agent.updater.binary.host import Trial
 from agent.updater.debian.disk import Disk
 from agent.updater.debian.transient import TransientUnits, Unit
-from agent.updater.machine import JobState, JobStatus, MachineError
+from agent.updater.machine import JobState, JobStatus
 from agent.wire.manifest import AgentUpgrade
 
 _UPDATER = "/opt/harmony-fleet/updater/fleet-updater"
@@ -26,10 +26,14 @@ _NOT_EXECUTABLE = 203
 _COMMON = (
     *(line for line in NOTHING_SPECIAL.splitlines() if not line.startswith("#")),
     "CapabilityBoundingSet=",
+    "InaccessiblePaths=-/dev/shm",
     "LimitCORE=0",
     "MemoryMax=256M",
-    "PrivateTmp=yes",
     "TasksMax=64",
+    # In memory, where what it writes counts as its own and goes with it: a private one would lie on the disk.
+    "TemporaryFileSystem=/tmp:mode=1777,size=16M /var/tmp:ro",
+    # One that does not listen to being asked is killed, while the updater still waits for it.
+    "TimeoutStopSec=5",
     "WorkingDirectory=/",
 )
 
@@ -65,10 +69,7 @@ class Trials:
     def _command(self, attempt: str, trial: Trial, target: AgentUpgrade) -> list[str]:
         if trial is Trial.DOWNLOAD:
             return [_UPDATER, "fetch", str(self._disk.staging.job(attempt))]
-        program = self._disk.releases / place(target) / "fleet-agent"
-        if not program.exists():
-            raise MachineError(f"{program} does not exist")
-        return [str(program), trial.value]
+        return [str(self._disk.releases / place(target) / "fleet-agent"), trial.value]
 
     def _properties(self, attempt: str, trial: Trial, target: AgentUpgrade) -> Iterator[str]:
         yield f"Description=Harmony Fleet: {trial.value} of agent {target.version}"
