@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -13,13 +14,16 @@ from harness.cluster.server import Account, Cluster
 from harness.waiting import wait_until
 from tests.support.needs import cannot, need
 
+SHIPPED = Path(__file__).resolve().parents[2] / "deploy/kubernetes"
 #: The control plane as deploy/kubernetes knows it.
 NAMESPACE, SERVICE_ACCOUNT = "harmony-fleet", "harmony-fleet"
 
 
 def install(cluster: Cluster) -> None:
-    """What an administrator applies before the control plane starts."""
-    cluster.kubectl().apply(*yaml_files().values())
+    """What an administrator applies before the control plane starts; of what kustomize has, all but the pods."""
+    kubectl = cluster.kubectl()
+    kubectl("apply", "-f", str(SHIPPED / "namespace.yaml"))
+    kubectl.apply((SHIPPED / "rbac.yaml").read_text(), *yaml_files().values(), namespace=NAMESPACE)
     kinds = {kind.plural for kind in KINDS}
     wait_until(lambda: kinds <= cluster.served(GROUP, VERSION), seconds=60, what="all kinds are served")
 
