@@ -21,6 +21,7 @@ from agent.updater.machine import JobState, JobStatus, MachineError
 from agent.wire.manifest import AgentUpgrade
 from harness.vm.nspawn import Machine
 from harness.waiting import wait_until
+from tests.support.hosts import run_the_agent, try_candidates
 
 pytestmark = pytest.mark.clause("UPG-3")
 TARGET = AgentUpgrade("9.0.0", "amd64", "https://example.com/release.tar.gz", 100_000, "0" * 64)
@@ -101,6 +102,12 @@ def tried(carried: Machine, trials: Trials, attempt: str) -> Try:
         return trials.observe(attempt, trial)
 
     return run
+
+
+def test_trials_obey_the_contract(carried: Machine, trials: Trials) -> None:
+    for program in (_PROGRAM, _UPDATER):
+        _write(carried, program, "sleep 1; echo fleet-agent 9.0.0")
+    try_candidates(trials, TARGET, lambda holds: wait_until(holds, seconds=30, what="it is so"))
 
 
 @pytest.mark.parametrize("trial", Trial)
@@ -193,6 +200,17 @@ def unit(carried: Machine) -> Iterator[Callable[[str], None]]:
     carried.run("systemctl", "daemon-reload")
     yield lambda script: _write(carried, _PROGRAM, script)
     carried.run("systemctl", "stop", AGENT_UNIT)
+
+
+class _Unit:
+    stop_agent = staticmethod(agent_unit.stop)
+    start_agent = staticmethod(agent_unit.start)
+    agent = staticmethod(agent_unit.status)
+
+
+def test_the_agents_unit_obeys_the_contract(unit: Callable[[str], None]) -> None:
+    unit("exec sleep 600")
+    run_the_agent(_Unit(), lambda holds: wait_until(holds, seconds=30, what="it is so"))
 
 
 def test_an_agent_that_dies_for_ever_is_counted_and_another_is_started_in_its_place(

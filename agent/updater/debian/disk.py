@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -63,6 +63,10 @@ class Disk:
             raise MachineError(f"{self._link} leads to {target}, where no release is; {_MEND}")
         return name.name
 
+    def places(self) -> Sequence[str]:
+        with _in_words():
+            return [path.name for path in self._newest_first()]
+
     def release(self, place: str) -> Release:
         with _in_words():
             return read(self.releases / place)
@@ -120,17 +124,15 @@ class Disk:
                 discard(path)
 
     def _superfluous(self, keep: Collection[str]) -> Iterator[Path]:
-        spare = []
-        for path in self.releases.iterdir():
-            if path.name.startswith("."):
-                if _LEFTOVER.fullmatch(path.name):
-                    yield path
-            elif path.name not in keep:
-                spare.append(path)
-        # When it got its name, which unlike the time that it was built is never another's.
-        spare.sort(key=lambda path: path.lstat().st_ctime, reverse=True)
+        yield from (path for path in self.releases.iterdir() if _LEFTOVER.fullmatch(path.name))
+        spare = [path for path in self._newest_first() if path.name not in keep]
         whole = [path for path in spare if _is_described(path)]
         yield from (path for path in spare if path not in whole[:1])
+
+    def _newest_first(self) -> list[Path]:
+        """By when they got their names, which unlike the time that a release was built is never another's."""
+        found = [path for path in self.releases.iterdir() if not path.name.startswith(".")]
+        return sorted(found, key=lambda path: path.lstat().st_ctime_ns, reverse=True)
 
     def _found(self, name: str, target: AgentUpgrade, patience: Patience) -> str:
         """What is there already is verified, not trusted; in what it is not the target, or empty (UPG-7)."""

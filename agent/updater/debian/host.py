@@ -24,7 +24,7 @@ class DebianHost:
         self._disk = Disk(state_dir, agent_user)
         self._trials = Trials(state_dir / "output", self._disk, agent_user)
         self.active, self.switch = self._disk.active, self._disk.switch
-        self.release, self.damage = self._disk.release, self._disk.damage
+        self.places, self.release, self.damage = self._disk.places, self._disk.release, self._disk.damage
         self.volumes = self._disk.volumes
         self.start, self.observe, self.stop = self._trials.start, self._trials.observe, self._trials.stop
         self.verify, self.unpack = self._disk.verify, self._disk.unpack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import subprocess
@@ -18,8 +19,10 @@ from agent.updater.binary.host import RELEASES, STAGING, VERIFIED
 from agent.updater.debian.disk import Disk
 from agent.updater.machine import MachineError
 from agent.wire.manifest import AgentUpgrade
+from harness.waiting import wait_until
+from tests.support.hosts import keep_releases
 from tests.support.power import FragileDisk
-from tests.unit.releases.kit import FILES, archive, contents, lay, member, members, target
+from tests.unit.releases.kit import FILES, archive, contents, described, lay, member, members, target
 
 ATTEMPT = "5f0c1f1e-0000-4000-8000-000000000001"
 DATA = archive(members())
@@ -248,6 +251,29 @@ def test_work_that_takes_too_long_is_given_up(device: Device) -> None:
     with pytest.raises(MachineError):
         device.disk.unpack(ATTEMPT, TARGET, -1)
     assert device.releases() == ["1.3.0"]
+
+
+@pytest.mark.clause("UPG-7")
+def test_it_keeps_releases_as_every_host_does(device: Device) -> None:
+    versions = (f"2.{number}.0" for number in itertools.count())
+
+    def fetched(attempt: str) -> AgentUpgrade:
+        version = next(versions)
+        data = archive(members(about=described(version=version)))
+        wanted = target(data, version=version)
+        device.download(data, attempt, wanted)
+        wait_until(lambda: is_later(device), seconds=5, what="the disk's clock has gone on", every=0)
+        return wanted
+
+    keep_releases(device.disk, fetched)
+
+
+def is_later(device: Device) -> bool:
+    """Whether a new name has another time than all releases."""
+    (device.root / "now").unlink(missing_ok=True)
+    (device.root / "now").touch()
+    now = (device.root / "now").stat().st_ctime_ns
+    return all(path.stat().st_ctime_ns < now for path in (device.opt / "releases").iterdir())
 
 
 # What stays -----------------------------------------------------------------------------------------------------------
