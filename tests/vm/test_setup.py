@@ -46,6 +46,10 @@ def test_a_bare_debian_becomes_a_device_as_often_as_one_likes(bare_machine: Mach
 
     code, said = setup(machine, "--url", "http://127.0.0.1:9", "--device-id", "edge-1")
     assert code == 0, said
+    code, said = setup(machine, "--check")
+    assert code == 0, said
+    assert "this device is not enrolled" in said
+    _root_gives_up_its_rights(machine)
     _enrol(machine)
     assert setup(machine)[0] == 0
     _everything_runs(machine)
@@ -82,6 +86,16 @@ def _enrol(machine: Machine) -> None:
     """As if a control plane had been there: an agent that has no credential ends at once."""
     Store(machine.inside(AGENT_STATE)).save_identity(Identity("edge-1", "1", "http://127.0.0.1:9"), "credential")
     machine.run("chown", "--recursive", f"{USER}:{USER}", AGENT_STATE)
+
+
+def _root_gives_up_its_rights(machine: Machine) -> None:
+    """The command on the path runs the active release as the agent's user, and does not set up."""
+    machine.run("fleet-agent", "version")
+    done = machine.run("fleet-agent", "enroll", "--token-file", "/root/token", check=False)
+    assert "/root/token: Permission denied" in done.stderr
+    done = machine.run("fleet-agent", "setup", "--check", check=False)
+    assert done.returncode == 2
+    assert "from where a release was unpacked" in done.stderr
 
 
 def _damage(machine: Machine) -> None:
