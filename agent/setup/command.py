@@ -14,7 +14,10 @@ from agent.setup.items import Item
 from agent.setup.layout import Layout
 from agent.setup.plan import Wishes
 from agent.setup.release import SetupError
+from agent.upgrades.client import SocketUpdater, Updater, UpdaterError
 from agent.wire import names
+from agent.wire.messages import AttemptState
+from agent.wire.updater import AGENT_UPGRADE_V1, DEFAULT_SOCKET, GetStatus, UpdaterStatus
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~/-]*)?")
@@ -60,6 +63,7 @@ def set_up(layout: Layout, items: Iterable[Item], token_file: str | None) -> int
     """Bring everything about and start it; what an earlier setup changed without starting it counts as changed."""
     token = _token(token_file)
     with progress.alone(layout.at(progress.FILE)) as work:
+        _let_upgrades_end(SocketUpdater(layout.at(DEFAULT_SOCKET)))
         changed = setup.bring_about(items, print, work.begin).changed
         if token:
             setup.enrol(layout, token, print)
@@ -67,6 +71,24 @@ def set_up(layout: Layout, items: Iterable[Item], token_file: str | None) -> int
         work.end()
     print("this device is set up" if changed or started else "nothing had to be done")
     return DONE
+
+
+def _let_upgrades_end(updater: Updater) -> None:
+    """An agent upgrade switches the same link and starts the same unit, and comes to its end within its limits.
+
+    Raises:
+        SetupError: one is at work. Where no updater answers there is none that could be.
+    """
+    try:
+        answer = updater.ask(GetStatus())
+    except UpdaterError:
+        return
+    for one in answer.attempts if isinstance(answer, UpdaterStatus) else ():
+        if one.executor == AGENT_UPGRADE_V1 and one.state is AttemptState.RUNNING:
+            raise SetupError(
+                f"the agent is being upgraded to {one.version} (step {one.step}); run setup again when that has ended, "
+                "which fleet-updater status tells"
+            )
 
 
 def _token(path: str | None) -> str:

@@ -6,8 +6,10 @@ import contextlib
 import hashlib
 import os
 import platform
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from agent.setup.items import Installed, Item, Link, SubIds, TextFile
 from agent.setup.layout import AGENT_STATE, PODMAN_UNIT, UNITS, UPDATER_UNIT, Layout
 from agent.setup.release import SetupError
 from agent.store import Identity, Store
+from agent.wire.messages import AttemptState
+from agent.wire.updater import AGENT_UPGRADE_V1, DEFAULT_SOCKET, SYSTEM_UPGRADE_V1, Standing, UpdaterStatus
 
 pytestmark = pytest.mark.clause("AGT-13")
 
@@ -162,6 +166,49 @@ def test_a_release_for_another_architecture_is_refused(tmp_path: Path) -> None:
     described(tmp_path, "riscv")
     with pytest.raises(SetupError, match="this release is for riscv, and this machine is"):
         release.read(tmp_path)
+
+
+@contextlib.contextmanager
+def updater_that_says(path: Path, status: UpdaterStatus) -> Iterator[None]:
+    """One question is answered."""
+    path.parent.mkdir(parents=True)
+    with socket.create_server(str(path), family=socket.AF_UNIX) as server:
+
+        def answer() -> None:
+            connection = server.accept()[0]
+            with connection, connection.makefile("rb") as lines:
+                lines.readline()
+                connection.sendall(msgspec.json.encode(status) + b"\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("state", "executor", "is_refused"),
+    [
+        (AttemptState.RUNNING, AGENT_UPGRADE_V1, True),
+        (AttemptState.ROLLBACK_FAILED, AGENT_UPGRADE_V1, False),
+        (AttemptState.RUNNING, SYSTEM_UPGRADE_V1, False),
+    ],
+)
+def test_setup_keeps_its_hands_off_an_agent_that_is_being_upgraded(
+    layout: Layout, started: list[bool], state: AttemptState, executor: str, is_refused: bool
+) -> None:
+    (layout.root / "run").mkdir()
+    standing = Standing("1", state, step="readiness", executor=executor, version="1.4.0")
+    status = UpdaterStatus("1.3.0", "boot", attempts=[standing])
+    link: list[Item] = [Link(layout.opt / "active", "releases/1.0.0")]
+    with (
+        updater_that_says(layout.at(DEFAULT_SOCKET), status),
+        pytest.raises(SetupError, match=r"being upgraded to 1.4.0 \(step readiness\); run setup again when that has")
+        if is_refused
+        else contextlib.nullcontext(),
+    ):
+        command.set_up(layout, link, None)
+    assert (layout.opt / "active").is_symlink() is not is_refused
 
 
 def test_another_build_of_the_same_version_is_not_taken_for_this_one(tmp_path: Path) -> None:
