@@ -76,7 +76,8 @@ RuntimeDirectory=harmony-fleet
 RuntimeDirectoryMode=0755
 # apt is started by systemd in a unit of its own, because it has to write everywhere and to outlive this one; the
 # updater itself only asks systemd, reads the package database, writes its journal and keeps the agent's releases.
-ReadWritePaths={UPDATER_STATE} {STAGING} /opt/harmony-fleet
+# It starts also where somebody has removed the folder for downloads, and then replaces no agent.
+ReadWritePaths={UPDATER_STATE} -{STAGING} /opt/harmony-fleet
 # Its own executable changes by setup only.
 ReadOnlyPaths=/opt/harmony-fleet/updaters
 # For its socket's group and to look into what belongs to others.

@@ -12,7 +12,7 @@ import pytest
 
 from agent.releases.description import place
 from agent.setup import units
-from agent.setup.layout import AGENT_STATE, AGENT_UNIT, STAGING, USER
+from agent.setup.layout import AGENT_STATE, AGENT_UNIT, STAGING, UPDATER_STATE, UPDATER_UNIT, USER
 from agent.updater.binary.host import AgentStatus, Trial
 from agent.updater.debian import agent_unit, transient
 from agent.updater.debian.disk import Disk
@@ -230,3 +230,30 @@ def test_an_agent_that_dies_for_ever_is_counted_and_another_is_started_in_its_pl
     assert (status.is_running, status.restarts) == (True, 0)
     agent_unit.stop()
     assert agent_unit.status() == AgentStatus(is_running=False)
+
+
+# The updater's unit ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.clause("UPG-9")
+@pytest.mark.parametrize("has_staging", [True, False])
+def test_the_updater_writes_where_releases_lie_and_not_where_its_own_program_is(
+    debian: Machine, has_staging: bool
+) -> None:
+    """In its own unit, with a script in its place; it starts also where a folder was removed."""
+    folder = debian.root / "etc/systemd/system"
+    (folder / UPDATER_UNIT).write_text(units.texts(999)[UPDATER_UNIT])
+    (folder / f"{UPDATER_UNIT}.d").mkdir(exist_ok=True)
+    (folder / f"{UPDATER_UNIT}.d/once.conf").write_text("[Service]\nType=oneshot\nRestart=no\n")
+    debian.run("mkdir", "--parents", "/opt/harmony-fleet/updaters", UPDATER_STATE)
+    debian.run("rm", "--recursive", "--force", STAGING)
+    if has_staging:
+        debian.run("mkdir", STAGING)
+    places = [STAGING, UPDATER_STATE, "/opt/harmony-fleet", "/opt/harmony-fleet/releases"]
+    closed = ["/opt/harmony-fleet/updaters", "/etc", "/usr/local/bin", "/var/lib"]
+    script = "".join(f"(: > {place}/written) 2>/dev/null\n" for place in places + closed)
+    _write(debian, _UPDATER, f"{script}exec chown {USER} {UPDATER_STATE}/written")
+    debian.run("systemctl", "daemon-reload")
+    debian.run("systemctl", "start", UPDATER_UNIT)
+    found = [place for place in places + closed if debian.inside(f"{place}/written").exists()]
+    assert found == places[not has_staging :]
