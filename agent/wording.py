@@ -22,3 +22,8 @@ def printable(text: str, *, keep: str = "\n") -> str:
 def without_colours(text: str) -> str:
     """A program's words without the sequences that are meant for its own terminal; lines end in one character."""
     return _TERMINAL_SEQUENCE.sub("", text).replace("\r\n", "\n")
+
+
+def duration(seconds: float) -> str:
+    """Whole minutes, or seconds below two of them: ``10 minutes``, ``90 seconds``."""
+    return f"{int(seconds // 60)} minutes" if seconds >= 120 else f"{seconds:g} seconds"

@@ -60,27 +60,31 @@ class Look:
     job: Job | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StartJob:
+class Deed:
+    """What is done on the device once its record is written; each executor has its own."""
+
+
+@dataclass(frozen=True)
+class StartJob(Deed):
     job: Job
 
 
-@dataclass(frozen=True, slots=True)
-class StopJob:
+@dataclass(frozen=True)
+class StopJob(Deed):
     job: Job
 
 
-@dataclass(frozen=True, slots=True)
-class Reboot:
+@dataclass(frozen=True)
+class Reboot(Deed):
     pass
-
-
-Deed = StartJob | StopJob | Reboot
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Append a record; then, and only when it is safely on the disk, do the deed."""
+    """Append a record; then, and only when it is safely on the disk, do the deed.
+
+    ``kernel`` and ``release``: what the record keeps, as :class:`~agent.updater.journal.Record` says.
+    """
 
     step: str
     event: Event
@@ -88,6 +92,7 @@ class Write:
     mark: Mark = Mark.NONE
     state: AttemptState | None = None
     kernel: str = ""
+    release: str = ""
     deed: Deed | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.updater.journal import Event, Mark, Record
+from agent.wire.manifest import AgentUpgrade
 from agent.wire.messages import AttemptState
 from agent.wire.updater import SYSTEM_UPGRADE_V1
 
@@ -30,6 +31,11 @@ class Attempt:
         return self.records[0].executor or SYSTEM_UPGRADE_V1
 
     @property
+    def target(self) -> AgentUpgrade | None:
+        """What an agent upgrade is to; none of another executor's, or when the first line was lost."""
+        return self.records[0].target
+
+    @property
     def state(self) -> AttemptState:
         return self.cause.state or AttemptState.ACCEPTED
 
@@ -42,6 +48,11 @@ class Attempt:
     def is_open(self) -> bool:
         """The updater has to do something about it."""
         return self.state in (AttemptState.ACCEPTED, AttemptState.RUNNING)
+
+    @property
+    def waits_for_root(self) -> bool:
+        """Nothing goes on, and no other attempt is taken on, before ``fleet-updater repair`` (SYS-6, UPG-4)."""
+        return self.state in (AttemptState.REPAIR_REQUIRED, AttemptState.ROLLBACK_FAILED)
 
     @property
     def has_begun(self) -> bool:

@@ -15,8 +15,11 @@ from agent.config import ConfigError
 from agent.footprint import keep_small
 from agent.updater import config as configuration
 from agent.updater import release
+from agent.updater.binary.executor import AgentUpgrades
+from agent.updater.binary.host import Host
+from agent.updater.binary.simulated import SimulatedHost
 from agent.updater.config import Config
-from agent.updater.executor import SystemUpgrade
+from agent.updater.executor import Executor, SystemUpgrade
 from agent.updater.machine import Machine, MachineError
 from agent.updater.repair import Repair
 from agent.updater.server import Server
@@ -47,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="fleet-updater", description="Upgrades this device's operating system when the fleet's control plane asks."
+        prog="fleet-updater",
+        description="Upgrades this device's operating system, and its agent, when the fleet's control plane asks.",
     )
     parser.add_argument(
         "--config",
@@ -64,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     journal = _command(commands, "journal", _journal, "show every entry of an attempt's journal")
     journal.add_argument("attempt", nargs="?", default="", metavar="ATTEMPT", help="default: the newest one")
     journal.add_argument("--json", action="store_true", help="print JSON, an entry per line, instead of text")
-    _command(commands, "repair", _repair, "finish a package transaction that was interrupted, and say what was done")
+    _command(commands, "repair", _repair, "finish what was interrupted and needs root, and say what was done")
     _command(commands, "version", _version, "print the version")
     return parser
 
@@ -90,7 +94,11 @@ def _run(options: argparse.Namespace) -> int:
     with store.hold(LOCK, f"another fleet-updater works with {config.state_dir}; stop it first"):
         store.open()
         machine = _machine(config)
-        updater = Updater(machine, store, [SystemUpgrade(machine)], release.own())
+        executors: list[Executor] = [
+            SystemUpgrade(machine),
+            AgentUpgrades(_host(config), config.agent_upgrade.by_step()),
+        ]
+        updater = Updater(machine, store, executors, release.own())
         server = Server(Path(config.updater.socket), updater.answer, allowed={peer.uid}, group=peer.gid)
         service = Service(updater, server)
         service.stop_on_signals()
@@ -125,8 +133,8 @@ def _journal(options: argparse.Namespace) -> int:
 
 def _repair(options: argparse.Namespace) -> int:
     config = configuration.load(options.config)
-    store = JournalStore(config.state_dir)
-    return DONE if Repair(store, _machine(config), print, time.sleep).run() else FAILED
+    repair = Repair(JournalStore(config.state_dir), _machine(config), _host(config), print, time.sleep)
+    return DONE if repair.run() else FAILED
 
 
 def _version(options: argparse.Namespace) -> int:
@@ -150,3 +158,11 @@ def _machine(config: Config) -> Machine:
     from agent.updater.debian import DebianMachine  # noqa: PLC0415
 
     return DebianMachine(config.state_dir)
+
+
+def _host(config: Config) -> Host:
+    if config.machine.kind == "simulated":
+        return SimulatedHost()
+    from agent.updater.debian import DebianHost  # noqa: PLC0415
+
+    return DebianHost(config.state_dir, config.updater.agent_user)

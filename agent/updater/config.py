@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from agent.complaint import at
 from agent.config import ConfigError, Section, checked, read
+from agent.updater.binary.steps import DOWNLOAD, PROBE, READINESS
 from agent.updater.simulated import Faults, Pace
 from agent.wire.updater import DEFAULT_SOCKET
 
@@ -20,6 +21,8 @@ MAX_SOCKET_CHARS = 107
 
 AbsolutePath = Annotated[str, Meta(pattern="^/")]
 UserName = Annotated[str, Meta(min_length=1, max_length=64)]
+#: Not above what a trial's own unit allows it.
+Limit = Annotated[float, Meta(ge=5, le=3600 * 6)]
 
 
 class Place(Section, frozen=True):
@@ -38,9 +41,21 @@ class MachineChoice(Section, frozen=True):
     pace: Pace | None = None
 
 
+class AgentUpgradeLimits(Section, frozen=True):
+    """How long these steps of an agent upgrade may take, in seconds; a slow site wants more."""
+
+    download_seconds: Limit = 7200.0
+    probe_seconds: Limit = 300.0
+    readiness_seconds: Limit = 600.0
+
+    def by_step(self) -> dict[str, float]:
+        return {DOWNLOAD: self.download_seconds, PROBE: self.probe_seconds, READINESS: self.readiness_seconds}
+
+
 class Config(Section, frozen=True):
     updater: Place = Place()
     machine: MachineChoice = MachineChoice()
+    agent_upgrade: AgentUpgradeLimits = AgentUpgradeLimits()
 
     @property
     def state_dir(self) -> Path:

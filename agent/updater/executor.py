@@ -6,6 +6,7 @@ mutual exclusion and socket stay as they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -18,13 +19,13 @@ from agent.wire.updater import SYSTEM_UPGRADE_V1
 
 
 class Executor(Protocol):
-    """``capability`` is what the device says it can do; ``name`` what an attempt asks for."""
+    """``capabilities`` are what the device says it can do; ``name`` what an attempt asks for."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def capability(self) -> str: ...
+    def capabilities(self) -> Sequence[str]: ...
 
     def is_available(self) -> bool:
         """Whether this device has what it takes."""
@@ -40,7 +41,7 @@ class SystemUpgrade:
     """``systemUpgradeV1``: the fixed sequence of SYS-1. Looks with a machine, decides with :mod:`policy`."""
 
     name = SYSTEM_UPGRADE_V1
-    capability = APT_FULL_UPGRADE_V1
+    capabilities = (APT_FULL_UPGRADE_V1,)
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

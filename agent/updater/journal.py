@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
+from agent.wire.manifest import AgentUpgrade
 from agent.wire.messages import MAX_MESSAGE_CHARS, AttemptState, JournalEntry
 from agent.wording import printable
 
@@ -36,6 +37,8 @@ class Mark(StrEnum):
     SILENT = "silent"
     WAITS = "waits"
     RESUMED = "resumed"
+    READY = "ready"
+    KEPT = "kept"
     DAMAGED = "damaged"
 
 
@@ -45,6 +48,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ``state``: where the attempt stands from here on, when that changes. ``executor`` is in the first record.
     ``deadline``: with the mark ``time`` or in the first record, the uptime from which on nothing may begin, valid in
     this boot only. ``kernel``: when a reboot began, the kernel that should run afterwards; empty: not applicable.
+    ``target``: of an agent upgrade, in the first record. ``release``: the place of the agent that runs before it.
     """
 
     number: int
@@ -59,6 +63,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     executor: str = ""
     deadline: float | None = None
     kernel: str = ""
+    target: AgentUpgrade | None = None
+    release: str = ""
 
     def entry(self) -> JournalEntry:
         """What the control plane gets of it."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent.updater import requirements
+from agent.updater import beginning, requirements
 from agent.updater.actions import Action, Look, Reboot, Seen, Sight, StartJob, StopJob, Wait, Write
-from agent.updater.attempt import ACCEPTED, Attempt
+from agent.updater.attempt import Attempt
+from agent.updater.beginning import LATER, SOON, is_cut_off, since
 from agent.updater.journal import Event, Mark, Record
 from agent.updater.machine import Job, JobState, JobStatus
 from agent.updater.steps import (
@@ -20,7 +21,6 @@ from agent.updater.steps import (
     SILENCE_SECONDS,
     SIMULATE,
     STEPS,
-    TIME_LIMIT_SECONDS,
     UPDATE,
     UPGRADE,
     VERIFY,
@@ -29,8 +29,8 @@ from agent.updater.steps import (
     after,
 )
 from agent.wire.messages import AttemptState
+from agent.wording import duration
 
-SOON, LATER = 2.0, 30.0
 REPAIR_HINT = "run as root: fleet-updater repair"
 _NOT_AGAIN = "apt was cut off, no package is left half installed, and it is not started again"
 
@@ -40,9 +40,9 @@ def decide(attempt: Attempt, seen: Seen) -> Action:
     if attempt.is_damaged or attempt.place.step not in STEPS:
         return _unreadable(attempt, seen)
     if not attempt.has_begun:
-        return _not_begun(attempt, seen)
+        return beginning.begin(attempt, seen, STEPS[PREFLIGHT])
     place = attempt.place
-    if _is_cut_off(attempt, seen) and STEPS[place.step].recovery is Recovery.FAIL:
+    if is_cut_off(attempt, seen) and STEPS[place.step].recovery is Recovery.FAIL:
         return _fail_before_transaction(place, seen)
     step = after(place.step) if place.event is Event.ENDED else STEPS[place.step]
     if seen.trouble:
@@ -50,25 +50,6 @@ def decide(attempt: Attempt, seen: Seen) -> Action:
     if place.event is Event.ENDED:
         return _begin_reboot(place, seen) if step.name == REBOOT else _begin(step)
     return _JUDGES[step.name](attempt, seen)
-
-
-def needs_time(attempt: Attempt, boot_id: str) -> bool:
-    """Whether the device was started anew since this attempt, which has not begun, was given its seconds (TSK-4)."""
-    return not attempt.has_begun and attempt.deadline.boot_id != boot_id
-
-
-# Before it begins ----------------------------------------------------------------------------------------------------
-
-
-def _not_begun(attempt: Attempt, seen: Seen) -> Action:
-    """Remaining seconds count on this boot's clock only."""
-    if needs_time(attempt, seen.boot_id):
-        if seen.uptime >= TIME_LIMIT_SECONDS:
-            return _fail(ACCEPTED, "Nobody said for a day whether it may still begin; nothing was changed")
-        return Wait(LATER, "The device was started anew; waits to hear whether it may still begin")
-    if seen.uptime >= (attempt.deadline.deadline or 0.0):
-        return _fail(ACCEPTED, "The deadline passed before it could begin; nothing was changed")
-    return _begin(STEPS[PREFLIGHT], state=AttemptState.RUNNING)
 
 
 def _unreadable(attempt: Attempt, seen: Seen) -> Action:
@@ -133,7 +114,7 @@ def _update(attempt: Attempt, seen: Seen) -> Action:
     if seen.job.state is JobState.RUNNING:
         if _is_over(UPDATE, attempt.place, seen):
             limit = STEPS[UPDATE].limit_seconds or 0.0
-            message = f"apt-get update took more than {_duration(limit)} and was ended; no package was changed"
+            message = f"apt-get update took more than {duration(limit)} and was ended; no package was changed"
             return _fail(UPDATE, message, StopJob(Job.UPDATE))
         return Wait(SOON, f"apt-get update runs; {_silence(seen.job.silent_seconds)}")
     if seen.job.exit_code:
@@ -194,7 +175,7 @@ def _apt_is_gone(attempt: Attempt, seen: Seen) -> Action:
 
 def _apt_runs(attempt: Attempt, seen: Seen, silent_seconds: float) -> Action:
     message = f"apt-get full-upgrade runs; {_silence(silent_seconds)}"
-    if _is_cut_off(attempt, seen):
+    if is_cut_off(attempt, seen):
         return Write(UPGRADE, Event.NOTED, "The updater was stopped; apt still runs and is waited for", Mark.RESUMED)
     if silent_seconds >= SILENCE_SECONDS * 2 ** len(attempt.notes(UPGRADE, Mark.SILENT)):
         return Write(UPGRADE, Event.NOTED, message, Mark.SILENT)
@@ -230,7 +211,7 @@ def _reboot(attempt: Attempt, seen: Seen) -> Action:
     requests = [attempt.place, *attempt.notes(REBOOT, Mark.AGAIN)]
     if seen.boot_id != attempt.place.boot_id:
         return _end(REBOOT, f"The device was started anew (boot {seen.boot_id})")
-    if not seen.resumed and _since(requests[-1], seen) < REBOOT_PAUSE_SECONDS:
+    if not seen.resumed and since(requests[-1], seen) < REBOOT_PAUSE_SECONDS:
         return Wait(SOON, "Waits for the reboot")
     if len(requests) >= MOST_REBOOTS:
         return _fail(
@@ -297,34 +278,25 @@ def _look_at_packages(attempt: Attempt, seen: Seen) -> Action | None:
     return Look(Sight.PACKAGES) if seen.packages is None else None
 
 
-def _is_cut_off(attempt: Attempt, seen: Seen) -> bool:
-    return seen.resumed or attempt.last.boot_id != seen.boot_id
-
-
 def _trouble(step: Step, place: Record, seen: Seen) -> Action:
     """The machine does not answer. Before the transaction, and where one that was cut off left nothing to wait for,
     that is a reason to fail, else one to ask again.
     """
     if seen.job and seen.job.state is JobState.ABSENT and seen.packages == "":
         return _fail(step.name, f"{_NOT_AGAIN}: {seen.trouble}")
-    is_over = step.limit_seconds is not None and _since(place, seen) >= step.limit_seconds
+    is_over = step.limit_seconds is not None and since(place, seen) >= step.limit_seconds
     if step.recovery is Recovery.FAIL or is_over:
         return _fail(step.name, seen.trouble)
     return Wait(LATER, seen.trouble)
 
 
-def _is_over(name: str, since: Record, seen: Seen) -> bool:
+def _is_over(name: str, record: Record, seen: Seen) -> bool:
     limit = STEPS[name].limit_seconds if name in STEPS else None
-    return limit is not None and _since(since, seen) >= limit
+    return limit is not None and since(record, seen) >= limit
 
 
-def _since(record: Record, seen: Seen) -> float:
-    """Seconds since a record, or since the boot when it is of an earlier one."""
-    return seen.uptime - record.uptime if record.boot_id == seen.boot_id else seen.uptime
-
-
-def _begin(step: Step, state: AttemptState | None = None) -> Write:
-    return Write(step.name, Event.BEGAN, step.begins, state=state, deed=step.deed)
+def _begin(step: Step) -> Write:
+    return Write(step.name, Event.BEGAN, step.begins, deed=step.deed)
 
 
 def _end(step: str, message: str) -> Write:
@@ -346,8 +318,4 @@ def _sentence(problems: list[str]) -> str:
 
 
 def _silence(seconds: float) -> str:
-    return "its output goes on" if seconds < SILENCE_SECONDS else f"no output for {_duration(seconds)}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{int(seconds // 60)} minutes"
+    return "its output goes on" if seconds < SILENCE_SECONDS else f"no output for {duration(seconds)}"

@@ -1,6 +1,6 @@
-"""``fleet-updater repair``: root finishes a package transaction that was interrupted (SYS-6).
+"""``fleet-updater repair``: root finishes what was interrupted, a package transaction (SYS-6) or a rollback (UPG-4).
 
-The journal says what was done. The attempt then ends as failed, because its upgrade was not verified; the next one may
+The journal says what was done. The attempt then ends as failed, because its upgrade was not proven; the next one may
 be taken on. Works beside a running updater, which leaves an attempt alone that waits for root.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent.updater.attempt import REPAIR, Attempt
+from agent.updater.binary.host import Host
+from agent.updater.binary.repair import AgentRepair
 from agent.updater.journal import Event, Record
 from agent.updater.machine import Job, JobState, JobStatus, Machine
 from agent.updater.store import JournalStore
@@ -24,15 +26,21 @@ class Repair:
     """``say`` prints a line for root, ``sleep`` waits between two looks at a program that runs."""
 
     def __init__(
-        self, store: JournalStore, machine: Machine, say: Callable[[str], None], sleep: Callable[[float], None]
+        self,
+        store: JournalStore,
+        machine: Machine,
+        host: Host,
+        say: Callable[[str], None],
+        sleep: Callable[[float], None],
     ) -> None:
         self._store = store
         self._machine = machine
+        self._agents = AgentRepair(host, say, sleep)
         self._say = say
         self._sleep = sleep
 
     def run(self) -> bool:
-        """Repair what waits for it; whether every package is fully installed afterwards.
+        """Repair what waits for it; whether nothing waits for root afterwards.
 
         Raises:
             Busy: when another repair runs.
@@ -40,15 +48,29 @@ class Repair:
             OSError: when the journal cannot be written.
         """
         with self._store.hold(LOCK, "another fleet-updater repair runs"):
-            waiting = [one for one in self._store.attempts() if one.state is AttemptState.REPAIR_REQUIRED]
+            waiting = [one for one in self._store.attempts() if one.waits_for_root]
             if not waiting:
                 self._say("no attempt needs repair; see: fleet-updater status")
             repaired = [self._repair(attempt) for attempt in waiting]
             return all(repaired)
 
     def _repair(self, attempt: Attempt) -> bool:
-        problems = self._machine.package_problems()
         self._say(f"attempt {attempt.uid} stopped in its step {attempt.last.step}: {attempt.last.message}")
+        is_rollback = attempt.state is AttemptState.ROLLBACK_FAILED
+        return self._repair_agent(attempt) if is_rollback else self._repair_packages(attempt)
+
+    def _repair_agent(self, attempt: Attempt) -> bool:
+        attempt = self._write(attempt, Event.BEGAN, "Root looks for an agent that can be started")
+        if not (place := self._agents.run(attempt)):
+            self._write(attempt, Event.FAILED, "No release on this device could be started")
+            return False
+        done = f"Root brought the agent back: {place} runs. The upgrade itself did not succeed"
+        self._write(attempt, Event.ENDED, done, AttemptState.FAILED)
+        self._say(f"repaired: the agent of {place} runs; attempts are taken on again")
+        return True
+
+    def _repair_packages(self, attempt: Attempt) -> bool:
+        problems = self._machine.package_problems()
         self._say(f"the package database now: {problems or 'every package is fully installed'}")
         found = problems or "every package fully installed"
         attempt = self._write(attempt, Event.BEGAN, f"Root repairs the packages; found: {found}")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.updater.attempt import Attempt
-from agent.wire.messages import AttemptState
 from agent.wording import utc
 
 
 def status_lines(attempts: Sequence[Attempt], *, is_running: bool) -> list[str]:
     """Newest attempt first."""
     lines = ["updater: runs" if is_running else "updater: does not run; see: systemctl status harmony-fleet-updater"]
-    if any(attempt.state is AttemptState.REPAIR_REQUIRED for attempt in attempts):
+    if any(attempt.waits_for_root for attempt in attempts):
         lines.append("no attempt is taken on until root runs: fleet-updater repair")
     if not attempts:
         lines.append("no attempt is known")

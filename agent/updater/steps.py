@@ -31,6 +31,7 @@ class Recovery(StrEnum):
     FAIL = "fails: nothing was changed"
     FIND_APT = "waits while apt runs; else a clean package database goes on, another is `repair-required`"
     REPEAT = "is done again"
+    RESTORE = "restores the previous agent, unless the candidate has said that it is ready"
     COMPARE_BOOTS = "another boot id ends the step; the same one asks again"
 
 

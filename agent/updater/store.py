@@ -251,7 +251,7 @@ def _has_ended(records: tuple[Record, ...]) -> bool:
     if not records:
         return True
     attempt = Attempt("", records)
-    return not attempt.is_open and attempt.state is not AttemptState.REPAIR_REQUIRED
+    return not attempt.is_open and not attempt.waits_for_root
 
 
 def _write_all(file: IO[bytes], data: bytes) -> None:

@@ -16,15 +16,17 @@ import msgspec
 from agent.updater import journal
 from agent.updater.actions import Seen, Wait, Write
 from agent.updater.attempt import ACCEPTED, Attempt
+from agent.updater.beginning import needs_time
+from agent.updater.binary.steps import READINESS, is_ready, needs_ready
 from agent.updater.executor import Executor
+from agent.updater.intent import Intent
 from agent.updater.journal import Event, Mark, Record
 from agent.updater.machine import Machine, MachineError
-from agent.updater.policy import needs_time
 from agent.updater.store import JournalStore
 from agent.version import VERSION
+from agent.wire.artifacts import url_problem
 from agent.wire.messages import MAX_JOURNAL_ENTRIES, AttemptState
 from agent.wire.updater import (
-    AGENT_UPGRADE_V1,
     AnyReply,
     AnyRequest,
     Begin,
@@ -84,13 +86,14 @@ class Updater:
                     return self._status()
                 case GetJournal():
                     return self._page(request)
-                case Begin():
+                case Begin() | BeginAgentUpgrade():
                     with self._lock:
                         return self._begin(request)
                 case NoteContact():
                     return self._note_contact(request)
-                case BeginAgentUpgrade() | NoteReady():
-                    return Refusal(reason="invalid", message=f"this device cannot do {AGENT_UPGRADE_V1}")
+                case NoteReady():
+                    with self._lock:
+                        return self._note_ready(request)
         except OSError as error:
             logger.error("%s cannot be written: %s", error.filename or self._store.folder, error.strerror)  # noqa: TRY400
             return Refusal(reason="busy", message=f"the updater cannot write its journal: {error.strerror}")
@@ -100,7 +103,12 @@ class Updater:
         return UpdaterStatus(
             version=self._release.version,
             boot_id=self._machine.boot_id(),
-            capabilities=[executor.capability for executor in self._executors.values() if executor.is_available()],
+            capabilities=[
+                capability
+                for executor in self._executors.values()
+                if executor.is_available()
+                for capability in executor.capabilities
+            ],
             repair_required=_repair_required(attempts),
             attempts=[self._standing(attempt) for attempt in attempts],
         )
@@ -112,26 +120,30 @@ class Updater:
         records = attempt.records[request.after : request.after + MAX_JOURNAL_ENTRIES]
         return JournalPage(standing=self._standing(attempt), entries=[record.entry() for record in records])
 
-    def _begin(self, request: Begin) -> AnyReply:
+    def _begin(self, request: Begin | BeginAgentUpgrade) -> AnyReply:
+        intent = Intent.of(request)
         known = self._store.attempt(request.attempt)
         if known is not None:
+            if intent.contradicts(known):
+                return Refusal(reason="invalid", message=f"attempt {known.uid} is known here, as another one")
             return self._standing(self._give_time(known, request.remaining_seconds))
-        if refusal := self._refusal(request):
+        if refusal := self._refusal(intent):
             return refusal
         record = Record(
             number=1,
             step=ACCEPTED,
             event=Event.ENDED,
-            message=f"{request.executor} may begin within {request.remaining_seconds} seconds",
+            message=f"{intent} may begin within {request.remaining_seconds} seconds",
             state=AttemptState.ACCEPTED,
-            executor=request.executor,
+            executor=intent.executor,
+            target=intent.target,
             deadline=self._machine.boottime() + request.remaining_seconds,
         )
         attempt = self._store.create(request.attempt, stamped(self._machine, record))
         self._wrote(attempt)
         return self._standing(attempt)
 
-    def _refusal(self, request: Begin) -> Refusal | None:
+    def _refusal(self, intent: Intent) -> Refusal | None:
         """Why a new attempt is not taken on (TSK-4, SYS-6, U8)."""
         attempts = self._store.attempts()
         if sentence := _repair_required(attempts):
@@ -140,11 +152,13 @@ class Updater:
             return Refusal(
                 reason="busy", message=f"attempt {busy.uid} is open (step {busy.last.step}); try again later"
             )
-        if request.remaining_seconds <= 0:
+        if intent.seconds <= 0:
             return Refusal(reason="expired", message="no seconds are left in which the attempt may begin")
-        executor = self._executors.get(request.executor)
+        executor = self._executors.get(intent.executor)
         if executor is None or not executor.is_available():
-            return Refusal(reason="invalid", message=f"this device cannot do {request.executor}")
+            return Refusal(reason="invalid", message=f"this device cannot do {intent.executor}")
+        if intent.target and (problem := url_problem(intent.target.url)):
+            return Refusal(reason="invalid", message=f"the address of the release {problem}")
         return None
 
     def _give_time(self, attempt: Attempt, seconds: int) -> Attempt:
@@ -158,6 +172,19 @@ class Updater:
         message = f"May begin within {seconds} seconds"
         record = Record(number=0, step=ACCEPTED, event=Event.NOTED, message=message, mark=Mark.TIME, deadline=deadline)
         return self._append(attempt, record)
+
+    def _note_ready(self, request: NoteReady) -> AnyReply:
+        """What commits an agent upgrade (UPG-4): the word is on the disk before it is acknowledged."""
+        attempt = self._store.attempt(request.attempt)
+        if attempt is None or not needs_ready(attempt):
+            return Refusal(reason="unknown", message=f"no attempt {request.attempt} waits for an agent that is ready")
+        if attempt.target is None or request.version != attempt.target.version:
+            return Refusal(reason="invalid", message=f"attempt {attempt.uid} does not wait for agent {request.version}")
+        if not is_ready(attempt):
+            message = f"Agent {request.version} has authenticated, stored its state and reached Podman"
+            record = Record(number=0, step=READINESS, event=Event.NOTED, message=message, mark=Mark.READY)
+            self._append(attempt, record)
+        return Noted()
 
     def _note_contact(self, request: NoteContact) -> AnyReply:
         if request.boot_id == self._machine.boot_id():
@@ -174,6 +201,9 @@ class Updater:
             message=waits or attempt.last.message,
             last_number=attempt.last.number,
             needs_time=needs_time(attempt, self._machine.boot_id()),
+            executor=attempt.executor,
+            version=attempt.target.version if attempt.target else "",
+            needs_ready=needs_ready(attempt) and not is_ready(attempt),
         )
 
     # The work ------------------------------------------------------------------------------------------------------
@@ -221,6 +251,7 @@ class Updater:
             mark=action.mark,
             state=action.state,
             kernel=action.kernel,
+            release=action.release,
         )
         try:
             attempt = self._append(attempt, record)
@@ -275,5 +306,5 @@ def log(attempt: Attempt) -> None:
 
 def _repair_required(attempts: Sequence[Attempt]) -> str:
     """The sentence of the attempt that waits for root, or empty."""
-    broken = next((attempt for attempt in attempts if attempt.state is AttemptState.REPAIR_REQUIRED), None)
+    broken = next((attempt for attempt in attempts if attempt.waits_for_root), None)
     return f"attempt {broken.uid} needs repair: {broken.cause.message}" if broken else ""

@@ -13,7 +13,7 @@ from agent.updater.simulated import SimulatedMachine
 from agent.updater.store import JournalStore
 
 #: Calls that only read a clock, or answer the agent; no work is cut off in them.
-_WITHOUT_MOMENTS = ("boot_id", "boottime", "now", "can_upgrade")
+_WITHOUT_MOMENTS = ("boot_id", "boottime", "now", "can_upgrade", "can_replace")
 
 
 class Killed(BaseException):

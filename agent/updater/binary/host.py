@@ -6,7 +6,7 @@ which the call gives up with MachineError.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -60,6 +60,9 @@ class Host(Protocol):
         Raises:
             MachineError: it is missing, no link, dangling, or leads out of ``releases`` (U5).
         """
+
+    def places(self) -> Sequence[str]:
+        """All that lie there, whole or not, the newest first."""
 
     def release(self, place: str) -> Release:
         """The description of what lies there."""

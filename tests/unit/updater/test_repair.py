@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent.updater.binary.simulated import SimulatedHost
 from agent.updater.machine import MachineError
 from agent.updater.repair import LOCK, Repair
 from agent.updater.store import Busy, JournalStore
@@ -29,7 +30,8 @@ def broken(device: UpdatingDevice) -> UpdatingDevice:
 def repair(device: UpdatingDevice) -> tuple[bool, list[str]]:
     """As another process does it beside the updater."""
     said: list[str] = []
-    done = Repair(JournalStore(device.folder, sync=False), device.machine, said.append, device.clock.forward).run()
+    store, host = JournalStore(device.folder, sync=False), SimulatedHost(device.clock)
+    done = Repair(store, device.machine, host, said.append, device.clock.forward).run()
     return done, said
 
 
