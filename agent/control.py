@@ -7,7 +7,7 @@ import copy
 import hashlib
 import re
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +16,7 @@ import msgspec
 import requests
 import urllib3
 
+from agent.causes import causes_of, reason
 from agent.version import VERSION
 from agent.wire.messages import (
     PROTOCOL,
@@ -221,7 +222,7 @@ class ControlPlane:
 
     def _failure(self, error: BaseException) -> str:
         """One sentence about a call that brought no answer: what stands in the way, and which setting is about it."""
-        causes = list(_causes(error))
+        causes = list(causes_of(error))
         untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
         if untrusted is not None:
             trusted = f"the authorities in {self._verify}" if self._verify else "this system's authorities"
@@ -230,15 +231,15 @@ class ControlPlane:
         if self._verify and not Path(self._verify).is_file():
             return f"{self._url} cannot be called: server.ca_file {self._verify} does not exist"
         if self._verify and any(isinstance(cause, ssl.SSLError) for cause in causes):
-            return f"{self._url} cannot be called with server.ca_file {self._verify}: {_reason(causes)}"
+            return f"{self._url} cannot be called with server.ca_file {self._verify}: {reason(causes)}"
         if isinstance(error, ValueError) and _is_address(self._url) and self._proxy():
             setting = "server.proxy" if self._proxies else "the proxy of the environment"
             hint = "http://user:password@host:port, with %XX for special characters of the password"
             return f"{self._url} cannot be called: {setting} is no address; allowed: {hint}"
         if any(isinstance(cause, requests.exceptions.ProxyError) for cause in causes):
             way = f"proxy {_without_password(self._proxy())}" if self._proxies else "the proxy of the environment"
-            return f"{self._url} cannot be reached through {way}: {_reason(causes)}"
-        return f"{self._url} cannot be reached: {_reason(causes)}"
+            return f"{self._url} cannot be reached through {way}: {reason(causes)}"
+        return f"{self._url} cannot be reached: {reason(causes)}"
 
     def _proxy(self) -> str:
         """The one that a call goes through; empty when it needs none."""
@@ -311,23 +312,6 @@ def _decoded(answer: _Answer, type_: type[T]) -> T:
         return msgspec.json.decode(answer.body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ControlError(f"the control plane's answer is no {type_.__name__}: {error}") from None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """From the outermost wrapping to the innermost cause."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        nested = [getattr(seen, "reason", None), *seen.args, seen.__cause__, seen.__context__]
-        seen = next((inner for inner in nested if isinstance(inner, BaseException)), None)
-
-
-def _reason(causes: Sequence[BaseException]) -> str:
-    """The innermost cause, in the system's words."""
-    text = ""
-    for cause in causes:
-        text = getattr(cause, "strerror", None) or str(cause) or text
-    return text.rpartition(": ")[2] if "object at 0x" in text else text
 
 
 def _without_password(url: str) -> str:
