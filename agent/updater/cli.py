@@ -31,6 +31,7 @@ from agent.updater.updater import Updater
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
 LOCK = "lock"
+AGENT_CONFIG = Path("/etc/harmony-fleet/agent.toml")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     journal.add_argument("--json", action="store_true", help="print JSON, an entry per line, instead of text")
     _command(commands, "repair", _repair, "finish what was interrupted and needs root, and say what was done")
     _command(commands, "version", _version, "print the version")
+    fetch = _command(commands, "fetch", _fetch, "fetch a release's archive; the updater runs this as the agent's user")
+    fetch.add_argument("job", type=Path, metavar="JOBFILE")
     return parser
 
 
@@ -135,6 +138,13 @@ def _repair(options: argparse.Namespace) -> int:
     config = configuration.load(options.config)
     repair = Repair(JournalStore(config.state_dir), _machine(config), _host(config), print, time.sleep)
     return DONE if repair.run() else FAILED
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    """Imported only here: nothing that speaks to a network belongs into root's process."""
+    from agent.releases.fetch.command import main as fetch  # noqa: PLC0415
+
+    return fetch(options.job, AGENT_CONFIG)
 
 
 def _version(options: argparse.Namespace) -> int:
