@@ -74,7 +74,7 @@ class Agent:
             self._complain(problem)
         self.desired = Desired(store, self.ledger, identity)
         self.reconciler = Reconciler(tools, self.ledger, workers)
-        self.upgrades = UpgradeDesk(updater, store, self.ledger)
+        self.upgrades = UpgradeDesk(updater, store, self.ledger, self._lacks)
         self._offers = PatientOffers(self._offer, tools.clock, tools.dice)
         self.outbox = Outbox(store, self.ledger, tools.clock, self.facts, self.upgrades)
         self.logs = LogDesk(LogReader(tools.runtime, tools.owner, self._without_secrets), workers)
@@ -188,6 +188,14 @@ class Agent:
             deployments=[self._line(entry) for entry in self.ledger.deployments()],
         )
 
+    def _lacks(self) -> str:
+        """What this process has not proven yet: until then an upgrade to it is not committed (UPG-4)."""
+        if not self.outbox.acknowledged:
+            return "the control plane to acknowledge a report"
+        if any(problem.reason == STATE_NOT_SAVED for problem in self.ledger.problems()):
+            return "its state folder to take what it writes"
+        return "" if self._podman_version else "Podman to answer"
+
     def _without_secrets(self, uid: str, text: str) -> str:
         return self._secrets.kept(uid).hidden_in(text)
 
@@ -296,6 +304,17 @@ def enrol(config: Config, token: str, control: ControlPlane | None = None) -> Id
     store.save_identity(identity, reply.credential)
     store.device_key()
     return identity
+
+
+def trial_control(config: Config) -> ControlPlane:
+    """The control plane as this enrolled device calls it, for a release that is tried.
+
+    Raises:
+        NotEnrolled: there is no credential to show.
+    """
+    store = Store(config.state_dir)
+    _identity(config, store)
+    return _control_plane(config, store.credential)
 
 
 def _control_plane(config: Config, credential: Callable[[], str] = lambda: "") -> ControlPlane:

@@ -7,13 +7,16 @@ import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from agent import config as configuration
-from agent.app import Agent, NotEnrolled, build, enrol
+from agent import trials
+from agent.app import Agent, NotEnrolled, build, enrol, trial_control
+from agent.clock import SystemClock
 from agent.config import Config, ConfigError
 from agent.control import ControlError
 from agent.engine import Engine
@@ -22,6 +25,7 @@ from agent.reconcile.reconciler import InlineWorkers
 from agent.setup import command as setup
 from agent.status import Status, lines
 from agent.store import Store, StoreBusy
+from agent.trials import TrialFailed
 from agent.version import VERSION
 from agent.wire.messages import DeploymentState
 
@@ -38,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.command(options))
     except ConfigError as error:
         return _complain(str(error), WRONG_USE)
-    except (NotEnrolled, StoreBusy, ControlError) as error:
+    except (NotEnrolled, StoreBusy, ControlError, TrialFailed) as error:
         return _complain(str(error), FAILED)
     except OSError as error:
         return _complain(f"{error.filename or 'system'}: {error.strerror}", FAILED)
@@ -67,6 +71,16 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="print JSON instead of text")
     refresh = "let the agent resolve secrets anew; containers restart only where a value has changed"
     _command(commands, "refresh-secrets", _refresh_secrets, refresh)
+    _command(commands, "self-test", _self_test, "check that this release could run here; changes nothing")
+    asks = "make one authenticated call to the control plane that changes nothing"
+    probing = _command(commands, "probe", _probe, asks)
+    probing.add_argument(
+        "--seconds",
+        type=float,
+        default=240.0,
+        metavar="N",
+        help="how long to try when it can't be reached (default: 240)",
+    )
     _add_setup(commands)
     _command(commands, "version", _version, "print the version")
     return parser
@@ -183,6 +197,20 @@ def _is_running(store: Store) -> bool:
     except StoreBusy:
         return True
     return False
+
+
+def _self_test(options: argparse.Namespace) -> int:
+    trials.self_test(options.config, print)
+    print(f"fleet-agent {VERSION} self-test passed")
+    return DONE
+
+
+def _probe(options: argparse.Namespace) -> int:
+    config = configuration.load(options.config)
+    patience = trials.Patience(options.seconds, SystemClock(), time.sleep)
+    trials.probe(trial_control(config), patience)
+    print(f"fleet-agent {VERSION} probe passed")
+    return DONE
 
 
 def _version(options: argparse.Namespace) -> int:

@@ -128,6 +128,18 @@ class Store:
         durable.remove_leftovers(self.folder)
         return file
 
+    def newer_files(self) -> list[str]:
+        """Why files of another version cannot be read by this one; changes nothing. Torn ones would be set aside."""
+        found = []
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                envelope = msgspec.json.decode(path.read_bytes(), type=_Envelope)
+            except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                continue
+            if envelope.format > FORMAT:
+                found.append(f"{path} has format {envelope.format}, this agent reads up to {FORMAT}")
+        return found
+
     # Enrolment -----------------------------------------------------------------------------------------------------
 
     def identity(self) -> Identity | None:

@@ -124,7 +124,7 @@ class Updater:
         intent = Intent.of(request)
         known = self._store.attempt(request.attempt)
         if known is not None:
-            if intent.contradicts(known):
+            if intent.seconds > 0 and intent.contradicts(known):  # without a second it only takes back
                 return Refusal(reason="invalid", message=f"attempt {known.uid} is known here, as another one")
             return self._standing(self._give_time(known, request.remaining_seconds))
         if refusal := self._refusal(intent):

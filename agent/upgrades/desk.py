@@ -15,8 +15,10 @@ import msgspec
 from agent.control import ControlError, Unauthorised
 from agent.ledger import Ledger
 from agent.store import Store
+from agent.upgrades import intent
 from agent.upgrades.client import NoUpdater, Updater, UpdaterError
 from agent.upgrades.memory import BEGUN, ENDED, KeptAttempts, Told, acknowledged, is_settled, only
+from agent.version import VERSION
 from agent.wire.messages import (
     MAX_JOURNAL_ENTRIES,
     AttemptDocument,
@@ -28,13 +30,12 @@ from agent.wire.messages import (
 )
 from agent.wire.updater import (
     MAX_REMAINING_SECONDS,
-    SYSTEM_UPGRADE_V1,
-    Begin,
     GetJournal,
     GetStatus,
     JournalPage,
     NoteContact,
     Noted,
+    NoteReady,
     Refusal,
     Standing,
     UpdaterStatus,
@@ -48,6 +49,7 @@ MAX_ENTRY_CHARS = 200_000
 UPDATER_UNAVAILABLE = "UpdaterUnavailable"
 ATTEMPT_WAITS = "AttemptWaits"
 ATTEMPT_LOST = "AttemptLost"
+NOT_READY = "NotReady"
 
 #: Asks the control plane how long an attempt may still begin; raises ControlError.
 Offer = Callable[[str], AttemptOffer]
@@ -59,10 +61,12 @@ class UpgradeDesk:
     """:meth:`work` belongs to one thread, the others may call everything else.
 
     ``on_change`` is called when there is something new to report, ``on_wanted`` when there is something to do.
+    ``lacks``: what this agent still waits for until it is ready to stay, or empty (UPG-4).
     """
 
-    def __init__(self, updater: Updater, store: Store, ledger: Ledger) -> None:
+    def __init__(self, updater: Updater, store: Store, ledger: Ledger, lacks: Callable[[], str]) -> None:
         self._updater = updater
+        self._lacks = lacks
         self._store = store
         self._ledger = ledger
         self._lock = threading.RLock()
@@ -135,6 +139,7 @@ class UpgradeDesk:
             self._begin_what_is_wanted(status, offer)
             self._follow(self._ask_status() if self._wanted else status)
             self._tell_of_contact()
+            self._say_ready(status)
         except UpdaterError as error:
             self._lose(error)
         else:
@@ -181,7 +186,7 @@ class UpgradeDesk:
             begun = [uid for uid in missing if self._kept.told.get(uid, Told()).state in BEGUN]
             new = [uid for uid in missing if uid not in self._kept.told and uid not in self._kept.refused]
         self._miss(begun)
-        for uid in [uid for uid in new if self._wanted[uid].executor != SYSTEM_UPGRADE_V1]:
+        for uid in [uid for uid in new if not intent.is_known(self._wanted[uid])]:
             new.remove(uid)
             self._refuse(uid, f"this agent knows no {self._wanted[uid].executor}; install a newer release")
         return new
@@ -211,7 +216,10 @@ class UpgradeDesk:
             seconds = 0
             if not is_known:
                 return ""
-        reply = self._updater.ask(Begin(uid, SYSTEM_UPGRADE_V1, min(max(seconds, 0), MAX_REMAINING_SECONDS)))
+        request = intent.request(uid, self._wanted.get(uid), min(max(seconds, 0), MAX_REMAINING_SECONDS))
+        if request is None:
+            return ""
+        reply = self._updater.ask(request)
         if not isinstance(reply, Refusal) or is_known:
             return ""
         if reply.reason in ("busy", "not-allowed"):
@@ -243,6 +251,18 @@ class UpgradeDesk:
         with self._lock:
             entries = self._entries.get(uid)
             return entries[-1].number if entries else self._kept.told.get(uid, Told()).number
+
+    def _say_ready(self, status: UpdaterStatus) -> None:
+        """The word that commits an upgrade to this very agent, and that no other may say (UPG-4)."""
+        waiting = [each for each in status.attempts if each.needs_ready and each.version == VERSION]
+        if not waiting:
+            self._ledger.solved(NOT_READY)
+        elif missing := self._lacks():
+            words = f"this agent is on trial and stays when it is ready; it still waits for {missing}"
+            self._ledger.complain(Problem(reason=NOT_READY, message=words))
+        else:
+            self._updater.ask(NoteReady(waiting[0].attempt, VERSION))
+            self._ledger.solved(NOT_READY)
 
     def _tell_of_contact(self) -> None:
         with self._lock:

@@ -192,9 +192,11 @@ class AgentUpgrade(Strict):
 
 
 class DeviceMetadata(Strict):
-    """Devices have no namespace, and their labels are not the manifest's to give (TSK-1)."""
+    """Devices have no namespace, and their labels are not the manifest's to give (TSK-1): both read as empty."""
 
     namespace: ClassVar[str] = ""
+    labels: ClassVar[dict[str, str]] = {}
+    annotations: ClassVar[dict[str, str]] = {}
     name: DeviceName
 
 
@@ -240,9 +242,10 @@ class AgentRelease(Strict):
 
 
 #: Manifest types by ``kind``; the door looks here.
-KINDS: dict[str, type[Deployment] | type[TaskRun] | type[TaskSchedule]] = {
+KINDS: dict[str, type[Deployment] | type[TaskRun] | type[TaskSchedule] | type[Device]] = {
     "Deployment": Deployment,
     "TaskRun": TaskRun,
     "TaskSchedule": TaskSchedule,
+    "Device": Device,
 }
 Manifest = Deployment | TaskRun | TaskSchedule | Device | AgentRelease

@@ -49,7 +49,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     sys.path.insert(0, str(ROOT))
-    from agent.version import VERSION as SOURCE  # noqa: PLC0415  (only after the path knows the source)
+    from agent.version import SOURCE  # noqa: PLC0415  (only after the path knows the source)
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--version", default=SOURCE, help="of the release (default: the source's, %(default)s)")
@@ -80,10 +80,15 @@ def _freeze(work: Path, built: int) -> Path:
 
 def _describe(release: Path, version: str, built: int) -> None:
     """``release.json``: what setup and updater need to know before they run anything of it."""
+    import msgspec  # noqa: PLC0415
+
+    from agent.formats import FORMATS  # noqa: PLC0415  (only after the path knows the source)
+
     about = {
         "version": version,
         "architecture": _architecture(),
         "built": built,
+        "formats": msgspec.to_builtins(FORMATS),
         "files": {path.relative_to(release).as_posix(): _digest(path) for path in _files(release)},
     }
     (release / "release.json").write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")

@@ -33,6 +33,7 @@ class Fleet:
         self.wanted: list[str] = [UID]
         self.is_reachable = True
         self.listens = True
+        self.lacks = ""
         self.states: dict[str, AttemptState] = {}
         self.journals: dict[str, dict[int, str]] = {}
         self.sentences: dict[str, str] = {}
@@ -41,7 +42,7 @@ class Fleet:
     def restart_agent(self) -> None:
         """A new process with what its state folder has."""
         self.ledger = Ledger(self.device.clock, [])
-        self.desk = UpgradeDesk(self, Store(self.folder), self.ledger)
+        self.desk = UpgradeDesk(self, Store(self.folder), self.ledger, lambda: self.lacks)
 
     def ask(self, request: Request) -> AnyReply:
         if not self.listens or not self.device.machine.is_up:
@@ -210,7 +211,7 @@ def test_capabilities_are_those_of_an_updater_that_answers(fleet: Fleet):
 
 def test_a_device_without_updater_complains_only_when_one_is_wanted(tmp_path: Path):
     ledger = Ledger(UpdatingDevice(tmp_path / "unused").clock, [])
-    desk = UpgradeDesk(SocketUpdater(tmp_path / "none.sock"), Store(tmp_path / "agent"), ledger)
+    desk = UpgradeDesk(SocketUpdater(tmp_path / "none.sock"), Store(tmp_path / "agent"), ledger, str)
     desk.work(lambda uid: pytest.fail(f"{uid} was asked for"))
     assert ledger.problems() == []
     desk.take([AttemptDocument(UID, "default/upgrade", "systemUpgradeV1")])

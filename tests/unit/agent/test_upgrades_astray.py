@@ -59,11 +59,11 @@ def listening(device: UpdatingDevice, socket: Path) -> Iterator[None]:
 def test_an_updater_that_was_stopped_is_missed_also_after_a_restart_of_the_agent(tmp_path: Path):
     device, socket = UpdatingDevice(tmp_path / "updater"), tmp_path / "updater.sock"
     ledger = Ledger(device.clock, [])
-    desk = UpgradeDesk(SocketUpdater(socket), Store(tmp_path / "agent"), ledger)
+    desk = UpgradeDesk(SocketUpdater(socket), Store(tmp_path / "agent"), ledger, str)
     with listening(device, socket):
         desk.work(pytest.fail)
         assert desk.capabilities() == ["AptFullUpgradeV1"]
-    for again in (desk, UpgradeDesk(SocketUpdater(socket), Store(tmp_path / "agent"), ledger)):
+    for again in (desk, UpgradeDesk(SocketUpdater(socket), Store(tmp_path / "agent"), ledger, str)):
         again.work(pytest.fail)
         assert again.capabilities() == []
         (problem,) = ledger.problems()
