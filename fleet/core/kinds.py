@@ -9,6 +9,7 @@ from typing import Literal
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from agent.wire.manifest import KINDS
 from fleet.core.door import Admitted
 from fleet.core.errors import Denied
 
@@ -66,7 +67,7 @@ def check_any_permission(actor: User) -> None:
     Raises:
         Denied: names what is missing for the first kind.
     """
-    kinds = list(_KINDS.values())
+    kinds = [_KINDS[name] for name in KINDS if name in _KINDS]
     if not any(actor.has_perms(kind.permissions) for kind in kinds):
         _require(actor, kinds[0])
 

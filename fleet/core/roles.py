@@ -41,6 +41,7 @@ _OPERATED = frozenset(
         "tasks.add_taskschedule",
         "tasks.change_taskschedule",
         "tasks.delete_taskschedule",
+        "upgrades.change_desiredagent",
         "upgrades.give_up_attempt",
         "devices.change_device",
         "devices.delete_device",

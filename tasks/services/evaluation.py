@@ -34,7 +34,7 @@ from tasks.selectors import blockers, counted, evidence, free, lacking_capabilit
 from tasks.selectors.standing import silent, taken
 from tasks.services.ending import stop
 from tasks.services.history import count, phase_move, tell
-from upgrades.models import OPEN, Attempt, State
+from upgrades.models import NEEDS_ROOT, OPEN, Attempt, State
 from upgrades.services import Offer, attempts_offer
 
 MATCHES = 3
@@ -159,7 +159,7 @@ def _in_reach(run: TaskRun, step: Due) -> QuerySet[TaskTarget]:
 def _say_who_waits(held: QuerySet[TaskTarget]) -> None:
     """A device does one thing at a time; the second waits and says for what (TSK-5)."""
     other = Attempt.objects.filter(device_id=OuterRef("device_id"), state__in=OPEN)
-    repair = When(state=State.REPAIR_REQUIRED, then=Value(NEEDS_REPAIR))
+    repair = When(state__in=NEEDS_ROOT, then=Value(NEEDS_REPAIR))
     named = other.annotate(words=Concat(Value("waits for "), "title", Case(repair, default=Value(""))))
     words = Subquery(named.values("words")[:1])
     held.filter(taken()).exclude(message=words).update(message=words)

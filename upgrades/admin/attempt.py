@@ -16,7 +16,7 @@ from fleet.core.adminkit.live import LiveViews
 from fleet.core.adminkit.pages import Operation
 from upgrades import policy, services
 from upgrades.admin import looks, origins
-from upgrades.models import Attempt, State
+from upgrades.models import NEEDS_ROOT, Attempt, State
 
 #: A longer journal is shown from its end.
 LINES_SHOWN = 500
@@ -111,7 +111,7 @@ class AttemptAdmin(LiveViews):
             "state": looks.state(obj),
             "words": State(obj.state).label,
             "steps": looks.sequence(obj),
-            "repair": obj.state == State.REPAIR_REQUIRED,
+            "repair": obj.state in NEEDS_ROOT,
             "passages": [(each, show.badge(each.outcome, looks.OUTCOMES[each.outcome])) for each in told],
             "cut": len(newest) > LINES_SHOWN,
             "lines_shown": LINES_SHOWN,

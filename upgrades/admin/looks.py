@@ -17,6 +17,7 @@ STATES: dict[str, Look] = {
     State.RUNNING: Look("info", "sync"),
     State.GIVEN_UP: Look("warn", "link_off"),
     State.REPAIR_REQUIRED: Look("bad", "build"),
+    State.ROLLBACK_FAILED: Look("bad", "build"),
     State.COMPLETED: Look("good", "check_circle"),
     State.FAILED: Look("bad", "error"),
     State.REFUSED: Look("bad", "front_hand"),
@@ -33,6 +34,7 @@ _ENDS = {
     State.FAILED: "failed",
     State.REFUSED: "failed",
     State.REPAIR_REQUIRED: "failed",
+    State.ROLLBACK_FAILED: "failed",
     State.GIVEN_UP: "ended",
 }
 
@@ -50,17 +52,24 @@ def sequence(attempt: Attempt) -> list[Step]:
     end = _ENDS.get(State(attempt.state), "")
     return [
         steps.step(name, index - position, end=end, note=attempt.state if end in ("failed", "ended") else "")
-        for index, name in enumerate(policy.SEQUENCE)
+        for index, name in enumerate(_steps(attempt))
     ]
 
 
 def reached(attempt: Attempt) -> int | None:
     """The place of the attempt's step in the sequence; a completed one has reached the last."""
-    if attempt.state == State.COMPLETED:
-        return len(policy.SEQUENCE) - 1
-    if not policy.has_begun(attempt.state) or attempt.step not in policy.SEQUENCE:
+    names = _steps(attempt)
+    if not names:
         return None
-    return policy.SEQUENCE.index(attempt.step)
+    if attempt.state == State.COMPLETED:
+        return len(names) - 1
+    if not policy.has_begun(attempt.state) or attempt.step not in names:
+        return None
+    return names.index(attempt.step)
+
+
+def _steps(attempt: Attempt) -> tuple[str, ...]:
+    return policy.SEQUENCES.get(attempt.executor, ())
 
 
 def stepper(attempt: Attempt | None) -> SafeString | str:

@@ -1,7 +1,29 @@
-"""Every write to attempts and their journals."""
+"""Every write to attempts, their journals, and the agents that devices shall run."""
 
+from upgrades.services.agents import AgentsSet, agent_upgrade_retry, agent_upgrade_set, agent_upgrades_set, device_apply
 from upgrades.services.giving_up import attempt_give_up
-from upgrades.services.offering import Offer, attempts_offer, attempts_tidy, attempts_withdraw
+from upgrades.services.offering import (
+    Offer,
+    attempts_offer,
+    attempts_offer_each,
+    attempts_tidy,
+    attempts_withdraw,
+)
 from upgrades.services.reports import reports_drain
+from upgrades.services.standing import agents_evaluate
 
-__all__ = ["Offer", "attempt_give_up", "attempts_offer", "attempts_tidy", "attempts_withdraw", "reports_drain"]
+__all__ = [
+    "AgentsSet",
+    "Offer",
+    "agent_upgrade_retry",
+    "agent_upgrade_set",
+    "agent_upgrades_set",
+    "agents_evaluate",
+    "attempt_give_up",
+    "attempts_offer",
+    "attempts_offer_each",
+    "attempts_tidy",
+    "attempts_withdraw",
+    "device_apply",
+    "reports_drain",
+]

@@ -9,7 +9,7 @@ from devices.services import mailbox
 from fleet.core import audit, clock
 from fleet.core.errors import Conflict
 from upgrades import policy
-from upgrades.models import Attempt, State
+from upgrades.models import NEEDS_ROOT, Attempt, State
 from upgrades.services.offering import attempts_tidy
 
 KIND = "Attempt"
@@ -30,7 +30,8 @@ def attempt_give_up(*, attempt: Attempt, actor: User | None) -> None:
         if fresh.state == State.GIVEN_UP:
             return
         if not policy.may_be_given_up(fresh.state):
-            raise Conflict(f"the attempt of {fresh} is {fresh.state}; allowed: accepted, running or repair-required")
+            allowed = f"accepted, running, {' or '.join(policy.NEEDS_ROOT)}"
+            raise Conflict(f"the attempt of {fresh} is {fresh.state}; allowed: {allowed}")
         who = actor.get_username() if actor else "the system"
         fresh.message = f"given up by {who}: {_why(fresh)}"
         fresh.state, fresh.ended_at = State.GIVEN_UP, clock.now()
@@ -40,6 +41,6 @@ def attempt_give_up(*, attempt: Attempt, actor: User | None) -> None:
 
 
 def _why(attempt: Attempt) -> str:
-    if attempt.state == State.REPAIR_REQUIRED:
+    if attempt.state in NEEDS_ROOT:
         return "it was never said that root has repaired the device"
     return "the device did not say how it went" + (f", last heard at {attempt.step}" if attempt.step else "")

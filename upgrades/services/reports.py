@@ -15,9 +15,11 @@ from agent.wire.messages import AttemptReport
 from devices.models import Device, ReportInbox
 from devices.services import mailbox
 from fleet.core import audit
+from fleet.core.jobs import each
 from upgrades import policy
 from upgrades.models import INBOX_KIND, Attempt, JournalEntry
 from upgrades.services.offering import attempts_tidy
+from upgrades.services.standing import agents_evaluate
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +60,12 @@ def reports_drain(*, limit: int) -> Drained:
         _complain(complaints)
         mailbox.inbox_done(rows)
     attempts_tidy()
+    each([{row.device_id for row in rows}], _look_at_agents)
     return Drained(len(rows), frozenset(touched))
+
+
+def _look_at_agents(device_ids: set[int]) -> None:
+    agents_evaluate(device_ids=device_ids)
 
 
 def _read(rows: Iterable[ReportInbox], complaints: dict[int, str]) -> Iterable[Word]:

@@ -83,8 +83,7 @@ class EditorViews(ServiceAdmin):
     def _apply(self, request: HttpRequest, admitted: list[Admitted]) -> HttpResponse:
         applied = kinds.manifests_apply(manifests=admitted, actor=request.user)
         for each, done in zip(admitted, applied, strict=True):
-            name = f"{each.manifest.metadata.namespace}/{each.manifest.metadata.name}"
-            messages.success(request, f"{name} {done.outcome} (generation {done.generation}).")
+            messages.success(request, f"{each.full_name} {done.outcome} (generation {done.generation}).")
         if len(applied) > 1:
             return HttpResponseRedirect(self.link("changelist"))
         page = kinds.of(admitted[0]).model.replace(".", "_")

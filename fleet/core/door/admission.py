@@ -39,6 +39,12 @@ class Admitted:
     spec: dict[str, Any]
     spec_hash: str
 
+    @property
+    def full_name(self) -> str:
+        """``namespace/name``; the name alone of what has no namespace."""
+        metadata = self.manifest.metadata
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
 
 def admit(data: bytes | str) -> list[Admitted]:
     """The manifests of a YAML or JSON text, one per document.

@@ -71,7 +71,8 @@ def _apply(server: Client, data: bytes, dry_run: bool) -> list[str]:
     answer = server.call("POST", "manifests/", query=query, data=data, content_type="application/yaml")
     paths = []
     for each in answer["results"]:
-        say(f"{each['kind'].lower()} {each['namespace']}/{each['name']} {each['outcome']}: {each['message']}")
+        name = f"{each['namespace']}/{each['name']}" if each["namespace"] else each["name"]
+        say(f"{each['kind'].lower()} {name} {each['outcome']}: {each['message']}")
         if path := WATCHED.get(each["kind"]):
             paths.append(path(each["name"], each["namespace"]))
     return paths

@@ -88,7 +88,7 @@ def test_only_what_has_begun_is_given_up_and_twice_is_once(tasks: Tasks) -> None
     tasks.run()
     tasks.says_attempt(done, AttemptState.COMPLETED)
     tasks.says_attempt(silent, AttemptState.ACCEPTED)
-    with pytest.raises(Conflict, match="is offered; allowed: accepted, running or repair-required"):
+    with pytest.raises(Conflict, match="is offered; allowed: accepted, running, repair-required or rollback-failed"):
         _give_up(tasks, fresh)
     with pytest.raises(Conflict, match="is completed"):
         _give_up(tasks, done)

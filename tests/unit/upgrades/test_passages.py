@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agent.updater.binary import steps as binary
 from agent.updater.steps import STEPS
+from agent.wire.updater import AGENT_UPGRADE_V1, SYSTEM_UPGRADE_V1
 from upgrades import policy
 from upgrades.policy import BROKEN_OFF, DONE, STEP_FAILED, UNDER_WAY, passages
 
@@ -30,7 +32,9 @@ def _outcomes(*lines: tuple[str, str], is_over: bool = True) -> list[tuple[str, 
 
 
 def test_the_steps_are_those_of_the_updater() -> None:
-    assert tuple(STEPS) == policy.SEQUENCE
+    assert tuple(STEPS) == policy.SEQUENCES[SYSTEM_UPGRADE_V1]
+    *way, restore = binary.STEPS
+    assert (tuple(way), restore) == (policy.SEQUENCES[AGENT_UPGRADE_V1], binary.RESTORE)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-#: The steps of a system upgrade in their order, as journals name them (SYS-1).
-SEQUENCE = ("accepted", "preflight", "update", "simulate", "upgrade", "audit", "reboot", "verify")
+#: The steps of each executor in their order, as journals name them (SYS-1, UPG-3). An agent upgrade's ``restore`` is on
+#: no way that leads to its end, so it is none of them.
+SEQUENCES = {
+    "systemUpgradeV1": ("accepted", "preflight", "update", "simulate", "upgrade", "audit", "reboot", "verify"),
+    "agentUpgradeV1": (
+        *("accepted", "preflight", "download", "verify", "unpack", "self-test", "probe"),
+        *("stop", "switch", "start", "readiness"),
+    ),
+}
 #: How a step of a journal went. ``broken off``: another step came and this one never said how it ended.
 DONE, UNDER_WAY, STEP_FAILED, BROKEN_OFF = "done", "under way", "failed", "broken off"
 
 #: An attempt only goes up in rank. Of the same rank the first word stays, so an end is never taken back. Above
-#: ``given-up`` is what a device that came back after all says of how it went; above ``repair-required``, what root's
-#: repair came to (SYS-6).
+#: ``given-up`` is what a device that came back after all says of how it went; above ``repair-required`` and
+#: ``rollback-failed``, what root's repair came to (SYS-6, UPG-4).
 RANKS = {
     "offered": 0,
     "withdrawn": 0,
@@ -22,11 +29,14 @@ RANKS = {
     "running": 2,
     "given-up": 3,
     "repair-required": 4,
+    "rollback-failed": 4,
     "completed": 5,
     "failed": 5,
     "refused": 5,
 }
 ENDED = 5
+#: Only root, on the device itself, brings it on from here.
+NEEDS_ROOT = ("repair-required", "rollback-failed")
 
 
 def state_after(known: str, said: str) -> str:
@@ -44,11 +54,11 @@ def may_be_given_up(state: str) -> bool:
 
     One that waits for root may have been made anew from an image meanwhile, and will never speak of it again.
     """
-    return state in ("accepted", "running", "repair-required")
+    return state in ("accepted", "running", *NEEDS_ROOT)
 
 
 def has_ended(state: str) -> bool:
-    """Whether nobody waits for the device's word any more; ``repair-required`` is no end."""
+    """Whether nobody waits for the device's word any more; what needs root is no end."""
     return RANKS[state] == ENDED or state == "given-up"
 
 
