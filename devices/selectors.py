@@ -19,6 +19,7 @@ from fleet.targeting.conditions import Obstacle
 from fleet.targeting.policy import Chosen, choose, why_nobody
 
 log = logging.getLogger(__name__)
+_related: list[str] = []
 
 
 class Candidate(NamedTuple):
@@ -67,9 +68,14 @@ def match(
     return Match(obstacle=conditions.no_device(why_nobody(selector, groups, choice)))
 
 
+def relate(name: str) -> None:
+    """Have :func:`devices_overview` read this relation to one row of an app above as well."""
+    _related.append(name)
+
+
 def devices_overview() -> QuerySet[Device]:
     """Devices with their heartbeat and groups, for lists: two queries whatever their number."""
-    return Device.objects.select_related("heartbeat").prefetch_related("groups")
+    return Device.objects.select_related("heartbeat", *_related).prefetch_related("groups")
 
 
 def device_named(name: str) -> Device:

@@ -13,6 +13,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("vault.api_urls")),
     path("", include("rollouts.api_urls")),
     path("", include("tasks.api_urls")),
+    path("", include("upgrades.api_urls")),
     path("events/", core_api.EventList.as_view(), name="event-list"),
     path("auth/login/", login.Login.as_view(), name="login"),
     path("auth/logout/", login.Logout.as_view(), name="logout"),

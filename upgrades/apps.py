@@ -7,8 +7,10 @@ class UpgradesConfig(AppConfig):
 
     def ready(self) -> None:
         from fleet.core import kinds  # noqa: PLC0415  (models have to be loaded)
+        from upgrades.api.forms import show_with_devices  # noqa: PLC0415
         from upgrades.services import device_apply  # noqa: PLC0415
 
+        show_with_devices()
         kinds.register(
             "Device",
             kinds.Kind(

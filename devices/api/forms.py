@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from rest_framework import serializers
 
+from devices.api.additions import Extensible
 from devices.models import Connectivity, Device, DeviceGroup, EnrolmentToken
 from fleet.core.rest import API_VERSION, Constant, Names, Strict, Text, TrueFalse, Whole
 
@@ -20,14 +21,20 @@ class DeviceMetadata(serializers.Serializer[Device]):
     labels = serializers.DictField(child=serializers.CharField(), help_text="What selectors see.")
 
 
-class DeviceSpec(serializers.Serializer[Device]):
+class DeviceSpec(Extensible):
+    """What operators want of it."""
+
+    part = "spec"
     canary = serializers.BooleanField()
     labels = serializers.DictField(
         child=serializers.CharField(), source="operator_labels", help_text="The operator's; they win."
     )
 
 
-class DeviceStatus(serializers.Serializer[Device]):
+class DeviceStatus(Extensible):
+    """What was observed of it."""
+
+    part = "status"
     connectivity = serializers.ChoiceField(Connectivity.choices, source="heartbeat.connectivity")
     connectivitySince = serializers.DateTimeField(source="heartbeat.connectivity_since")
     lastSeen = serializers.DateTimeField(source="heartbeat.last_seen", allow_null=True)

@@ -24,6 +24,7 @@ WITH_A_REASON = {
     "tasks/api_urls": "addresses of api",
     "upgrades/agent_api": "what an updater asks before it begins (TSK-4)",
     "upgrades/agent_urls": "addresses of agent_api.py",
+    "upgrades/api_urls": "addresses of api",
     "vault/api_urls": "addresses of api.py",
     "vault/sealing": "encryption, which selectors and services share (ADR 7)",
     "vault/checks": "what manage.py check --deploy says of missing keys",

@@ -1,6 +1,13 @@
 """Every write to attempts, their journals, and the agents that devices shall run."""
 
-from upgrades.services.agents import AgentsSet, agent_upgrade_retry, agent_upgrade_set, agent_upgrades_set, device_apply
+from upgrades.services.agents import (
+    AgentsSet,
+    agent_upgrade_give_up,
+    agent_upgrade_retry,
+    agent_upgrade_set,
+    agent_upgrades_set,
+    device_apply,
+)
 from upgrades.services.giving_up import attempt_give_up
 from upgrades.services.offering import (
     Offer,
@@ -15,6 +22,7 @@ from upgrades.services.standing import agents_evaluate
 __all__ = [
     "AgentsSet",
     "Offer",
+    "agent_upgrade_give_up",
     "agent_upgrade_retry",
     "agent_upgrade_set",
     "agent_upgrades_set",

@@ -25,6 +25,7 @@ from fleet.core.kinds import Done
 from upgrades import policy
 from upgrades.models import Attempt, DesiredAgent, Standing, State
 from upgrades.selectors import may_be_retried
+from upgrades.services.giving_up import attempt_give_up
 from upgrades.services.offering import attempts_withdraw
 from upgrades.services.standing import agents_evaluate
 
@@ -153,6 +154,19 @@ def agent_upgrade_retry(*, device: Device, actor: User | None) -> None:
         _write([_once_more(known)])
         audit.record(actor=actor, action="retry-agent", kind=KIND, name=device.name, detail={"version": known.version})
         agents_evaluate(device_ids=[device.pk])
+
+
+def agent_upgrade_give_up(*, device: Device, actor: User | None) -> None:
+    """Wait no more for a device that began its agent upgrade and is not heard any more; it counts as failed.
+
+    Raises:
+        Conflict: there is no attempt, the device has not begun it, or has said how it went.
+    """
+    known = DesiredAgent.objects.filter(device=device, attempt__isnull=False).select_related("attempt").first()
+    if known is None or known.attempt is None:
+        raise Conflict(f"device {device.name} was asked for no agent upgrade, so there is none to give up")
+    attempt_give_up(attempt=known.attempt, actor=actor)
+    agents_evaluate(device_ids=[device.pk])
 
 
 def _row(target: AgentUpgrade, device_id: int, known: DesiredAgent | None, actor: User | None) -> DesiredAgent:

@@ -97,6 +97,8 @@ def device(context: typer.Context, name: Annotated[str, typer.Argument(help="Its
         ("  reported", _pairs(status["reportedLabels"])),
         ("Machine", " ".join(status[part] for part in ("architecture", "os", "kernel") if status[part])),
         ("Agent", status["agentVersion"]),
+        *_wanted_agent(spec, status),
+        ("Updater", status["updaterVersion"]),
         ("Podman", status["podmanVersion"]),
         ("Capabilities", ", ".join(status["capabilities"])),
     )
@@ -107,6 +109,14 @@ def device(context: typer.Context, name: Annotated[str, typer.Argument(help="Its
     heads = ("DEPLOYMENT", "WANTED", "TARGET", "OBSERVED", "GENERATION", "MESSAGE")
     _section("Deployments", heads, map(_on_device, server.pages(f"{path}deployments/")))
     _events(server, "Device", metadata["name"])
+
+
+def _wanted_agent(spec: dict[str, Any], status: dict[str, Any]) -> Iterable[tuple[str, object]]:
+    """The agent that the device shall run, and where that stands; nothing of a device that keeps what it has."""
+    wanted, standing = spec.get("agentUpgrade"), status.get("agentUpgrade")
+    if wanted and standing:
+        yield "  wanted", f"{wanted['version']} by {standing['setBy']} at {moment(standing['setAt'])}"
+        yield "  upgrade", f"{standing['state']} since {moment(standing['since'])}: {standing['message']}"
 
 
 def _fields(*pairs: tuple[str, object]) -> None:

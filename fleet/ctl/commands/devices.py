@@ -69,6 +69,50 @@ def forget(context: typer.Context, name: Device) -> None:
     say(f"device {name} forgotten")
 
 
+@device.command("upgrade-agent")
+def upgrade_agent(
+    context: typer.Context,
+    name: Device,
+    *,
+    version: Annotated[str, typer.Option(help="Version of the agent, as in 1.4.0.")],
+    architecture: Annotated[str, typer.Option(help="amd64 or arm64; the device's.")],
+    url: Annotated[str, typer.Option(help="Where the archive is: https:// or oci://.")],
+    max_size: Annotated[int, typer.Option(help="Bytes that the archive has at most.")],
+    sha256: Annotated[str, typer.Option(help="Digest of the archive.")],
+) -> None:
+    """Say which agent a device shall run. Any version may follow any other."""
+    body = {"version": version, "architecture": architecture, "url": url, "maxSize": max_size, "sha256": sha256}
+    _say_standing(client(context).call("PUT", _agent_upgrade(name), body=body))
+
+
+@device.command("keep-agent")
+def keep_agent(context: typer.Context, name: Device) -> None:
+    """Let a device keep the agent that it has. An upgrade that it has begun goes on."""
+    found = client(context).call("DELETE", _agent_upgrade(name))
+    say(f"device {name} keeps its agent {found['status']['agentVersion'] or '(none reported yet)'}")
+
+
+@device.command("retry-upgrade")
+def retry_upgrade(context: typer.Context, name: Device) -> None:
+    """Ask a device once more for the agent that it shall run, after an attempt that is over."""
+    _say_standing(client(context).call("POST", f"{_agent_upgrade(name)}retry/"))
+
+
+@device.command("give-up-upgrade")
+def give_up_upgrade(context: typer.Context, name: Device) -> None:
+    """Wait no more for a device that began its agent upgrade and is not heard any more."""
+    _say_standing(client(context).call("POST", f"{_agent_upgrade(name)}give-up/"))
+
+
+def _agent_upgrade(name: str) -> str:
+    return f"devices/{segment(name)}/agent-upgrade/"
+
+
+def _say_standing(found: dict[str, Any]) -> None:
+    standing = found["status"]["agentUpgrade"]
+    say(f"device {found['metadata']['name']}: {standing['state']}. {standing['message']}")
+
+
 @group.command("create")
 def group_create(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the group.")]) -> None:
     """Make a new, empty group."""

@@ -26,7 +26,7 @@ def test_a_device_looks_like_a_kubernetes_object(viewer: Rest, world: World) -> 
         "creationTimestamp": "2026-12-01T14:00:00Z",
         "labels": {"device-id": "edge-1", "canary": "true", "role": "analyzer"},
     }
-    assert found["spec"] == {"canary": True, "labels": {}}
+    assert found["spec"] == {"canary": True, "labels": {}, "agentUpgrade": None}
     assert found["status"]["connectivity"] == "online"
     assert found["status"]["lastSeen"] == "2026-12-01T14:00:00Z"
     assert found["status"]["groups"] == ["lab"]
@@ -76,7 +76,7 @@ def test_a_filter_that_means_nothing_is_refused_instead_of_showing_all(
 def test_an_operator_changes_canary_and_labels(operator: Rest, world: World) -> None:
     world.device("edge-1")
     found = operator.call("PATCH", "devices/edge-1/", {"canary": True, "labels": {"tier": "a"}}).json()
-    assert found["spec"] == {"canary": True, "labels": {"tier": "a"}}
+    assert found["spec"] == {"canary": True, "labels": {"tier": "a"}, "agentUpgrade": None}
     assert found["metadata"]["labels"]["tier"] == "a"
     assert found["metadata"]["labels"]["canary"] == "true"
     assert set(AuditEntry.objects.values_list("action", "actor_name")) == {

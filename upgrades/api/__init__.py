@@ -1,0 +1,1 @@
+"""The REST API for the agents that devices shall run."""
