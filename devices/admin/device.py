@@ -70,7 +70,7 @@ def _forget_consequences(device: Device) -> list[str]:
     ]
 
 
-OPERATIONS = (
+panels.add_operations(
     Operation(
         name="mark-canary",
         label="Mark as canary",
@@ -147,7 +147,7 @@ OPERATIONS = (
 
 @admin.register(Device)
 class DeviceAdmin(ServiceAdmin):
-    operations = OPERATIONS
+    operations = panels.operations
     detail_template = "fleet/device.html"
     list_display = ("device", "connectivity", "label_chips", "group_names", "versions", "problem_count")
     list_display_links = ("device",)
@@ -156,6 +156,7 @@ class DeviceAdmin(ServiceAdmin):
         ("canary", BooleanRadioFilter),
         ("groups", RelatedCheckboxFilter),
         ("architecture", AllValuesCheckboxFilter),
+        ("agent_version", AllValuesCheckboxFilter),
     )
     list_filter_submit = True
     ordering = ("name",)

@@ -8,12 +8,15 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from devices.models import Device
+from fleet.core.adminkit.pages import Operation
 
 #: HTML of a card on the device's page; empty when this user may not see it.
 Panel = Callable[[HttpRequest, Device], SafeString]
 #: Sentences on what forgetting the device would do.
 Warning_ = Callable[[Device], Sequence[str]]
 
+#: What an operator may do with one device, in the order of the buttons.
+operations: list[Operation] = []
 _panels: list[Panel] = []
 _warnings: list[Warning_] = []
 
@@ -22,6 +25,11 @@ def add_panel(panel: Panel) -> Panel:
     """Show ``panel`` on every device's page (a decorator)."""
     _panels.append(panel)
     return panel
+
+
+def add_operations(*added: Operation) -> None:
+    """Offer these on every device's page."""
+    operations.extend(added)
 
 
 def add_forget_warning(warning: Warning_) -> Warning_:

@@ -63,15 +63,7 @@ def _navigation() -> list[dict[str, Any]]:
         },
         {
             "title": "Rollouts",
-            "items": [
-                _item(
-                    "Deployments", "deployed_code", "admin:rollouts_deployment_changelist", "rollouts.view_deployment"
-                ),
-                _item("Task runs", "system_update", "admin:tasks_taskrun_changelist", "tasks.view_taskrun"),
-                _item("Schedules", "event_repeat", "admin:tasks_taskschedule_changelist", "tasks.view_taskschedule"),
-                _item("Attempts", "timeline", "admin:upgrades_attempt_changelist", "upgrades.view_attempt"),
-                _item("Secrets", "lock", "admin:vault_secret_changelist", "vault.view_secret"),
-            ],
+            "items": _rollouts(),
         },
         {
             "title": "Operation",
@@ -83,6 +75,22 @@ def _navigation() -> list[dict[str, Any]]:
                 _item("Roles", "shield_person", "admin:auth_group_changelist", "auth.view_group"),
             ],
         },
+    ]
+
+
+def _rollouts() -> list[dict[str, Any]]:
+    return [
+        _item("Deployments", "deployed_code", "admin:rollouts_deployment_changelist", "rollouts.view_deployment"),
+        _item("Task runs", "system_update", "admin:tasks_taskrun_changelist", "tasks.view_taskrun"),
+        _item("Schedules", "event_repeat", "admin:tasks_taskschedule_changelist", "tasks.view_taskschedule"),
+        _item("Attempts", "timeline", "admin:upgrades_attempt_changelist", "upgrades.view_attempt"),
+        _item(
+            "Agent upgrades",
+            "deployed_code_update",
+            "admin:upgrades_desiredagent_changelist",
+            "upgrades.view_desiredagent",
+        ),
+        _item("Secrets", "lock", "admin:vault_secret_changelist", "vault.view_secret"),
     ]
 
 

@@ -69,7 +69,9 @@ class AttemptAdmin(LiveViews):
     search_fields = ("device_name", "title", "executor", "state", "message")
     search_help_text = "Search by device, task, state or message"
     empty_title = "No device was asked to upgrade yet"
-    empty_text = "A task run makes an attempt for each of its devices; what the device's updater writes is kept here."
+    empty_text = (
+        "A task run, or an agent that is wanted, makes an attempt for a device; what its updater writes is kept here."
+    )
 
     @display(description="Device", ordering="device_name")
     def on_device(self, attempt: Attempt) -> SafeString:
@@ -101,7 +103,11 @@ class AttemptAdmin(LiveViews):
         )
 
     def detail_context(self, request: HttpRequest, obj: Attempt) -> dict[str, Any]:
-        return {**super().detail_context(request, obj), "origin": origins.links([obj.pk]).get(obj.pk, "")}
+        return {
+            **super().detail_context(request, obj),
+            "origin": origins.links([obj.pk]).get(obj.pk, ""),
+            "target": looks.target(obj.agent_upgrade) if obj.agent_upgrade else [],
+        }
 
     def changing(self, request: HttpRequest, obj: Attempt) -> dict[str, Any]:
         newest = list(obj.journal.order_by("-number")[: LINES_SHOWN + 1])

@@ -12,7 +12,7 @@ from agent.wire.messages import APT_FULL_UPGRADE_V1
 from devices.admin import panels
 from devices.models import Device
 from upgrades.admin import looks, origins
-from upgrades.models import Attempt, State
+from upgrades.models import NEEDS_ROOT, Attempt
 
 SHOWN = 5
 
@@ -29,7 +29,7 @@ def upgrades(request: HttpRequest, device: Device) -> SafeString:
         "updater": device.updater_version,
         "capable": APT_FULL_UPGRADE_V1 in device.capabilities,
         "capability": APT_FULL_UPGRADE_V1,
-        "repair": next((attempt for attempt in found if attempt.state == State.REPAIR_REQUIRED), None),
+        "repair": next((attempt for attempt in found if attempt.state in NEEDS_ROOT), None),
         "rows": [
             {
                 "attempt": attempt,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils.safestring import SafeString
 
 from fleet.core.adminkit import show, steps
 from fleet.core.adminkit.show import Look
 from fleet.core.adminkit.steps import Step
 from upgrades import policy
-from upgrades.models import Attempt, State
+from upgrades.models import Attempt, DesiredAgent, Standing, State
 
 STATES: dict[str, Look] = {
     State.OFFERED: Look("info", "send"),
@@ -21,6 +23,13 @@ STATES: dict[str, Look] = {
     State.COMPLETED: Look("good", "check_circle"),
     State.FAILED: Look("bad", "error"),
     State.REFUSED: Look("bad", "front_hand"),
+}
+STANDINGS: dict[str, Look] = {
+    Standing.CURRENT: Look("good", "check_circle"),
+    Standing.WAITING: Look("mute", "hourglass_empty"),
+    Standing.UNABLE: Look("warn", "construction"),
+    Standing.UNDER_WAY: Look("info", "sync"),
+    Standing.FAILED: Look("bad", "error"),
 }
 OUTCOMES: dict[str, Look] = {
     policy.DONE: Look("good", "check"),
@@ -42,6 +51,22 @@ _ENDS = {
 def state(attempt: Attempt) -> SafeString:
     """The badge of an attempt's state."""
     return show.badge(attempt.state, STATES[attempt.state], title=State(attempt.state).label)
+
+
+def standing(row: DesiredAgent) -> SafeString:
+    """The badge of where a wanted agent stands."""
+    return show.badge(row.state, STANDINGS[row.state], title=Standing(row.state).label)
+
+
+def target(spec: dict[str, Any]) -> list[tuple[str, str]]:
+    """An agent upgrade's fields (UPG-1) as people call them."""
+    return [
+        ("Version", spec["version"]),
+        ("Architecture", spec["architecture"]),
+        ("Archive", spec["url"]),
+        ("Largest size", f"{spec['maxSize']} bytes"),
+        ("SHA-256", spec["sha256"]),
+    ]
 
 
 def sequence(attempt: Attempt) -> list[Step]:

@@ -1,6 +1,6 @@
 """What follows from what is known: of one attempt, and of the agent that a device shall run. Pure."""
 
-from upgrades.policy.agents import REPAIR, Case, Known, Verdict, architecture_problem, verdict
+from upgrades.policy.agents import REPAIR, Case, Known, Verdict, architecture_problem, lack, verdict
 from upgrades.policy.attempts import (
     BROKEN_OFF,
     DONE,
@@ -31,6 +31,7 @@ __all__ = [
     "architecture_problem",
     "has_begun",
     "has_ended",
+    "lack",
     "may_be_given_up",
     "passages",
     "state_after",

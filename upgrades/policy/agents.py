@@ -92,7 +92,7 @@ def _over(case: Case, attempt: Known) -> Verdict:
 def _due(case: Case, *, withdraw: bool) -> Verdict:
     if not case.reported:
         return Verdict(WAITING, "Waits for the device's first report", withdraw=withdraw)
-    if obstacle := architecture_problem(case.target, case.architecture) or _lack(case):
+    if obstacle := architecture_problem(case.target, case.architecture) or lack(case.target, case.capabilities):
         return Verdict(UNABLE, obstacle, withdraw=withdraw)
     if case.other:
         return Verdict(WAITING, f"Waits for {case.other}", withdraw=withdraw)
@@ -110,11 +110,11 @@ def architecture_problem(target: AgentUpgrade, architecture: str) -> str:
     )
 
 
-def _lack(case: Case) -> str:
+def lack(target: AgentUpgrade, capabilities: Collection[str]) -> str:
     """What the device's updater cannot do; it is never upgraded from here, only by setup (UPG-9)."""
-    if AGENT_UPGRADE_CAPABILITY not in case.capabilities:
+    if AGENT_UPGRADE_CAPABILITY not in capabilities:
         return f"The device's updater does not advertise {AGENT_UPGRADE_CAPABILITY}; {SETUP}"
-    if case.target.url.startswith("oci://") and OCI_ARTIFACT_V1 not in case.capabilities:
+    if target.url.startswith("oci://") and OCI_ARTIFACT_V1 not in capabilities:
         return f"The device's updater does not advertise {OCI_ARTIFACT_V1}, which oci:// needs; {SETUP}"
     return ""
 

@@ -9,6 +9,7 @@ from upgrades.services.agents import (
     device_apply,
 )
 from upgrades.services.giving_up import attempt_give_up
+from upgrades.services.letting_be import agents_let_be
 from upgrades.services.offering import (
     Offer,
     attempts_offer,
@@ -27,6 +28,7 @@ __all__ = [
     "agent_upgrade_set",
     "agent_upgrades_set",
     "agents_evaluate",
+    "agents_let_be",
     "attempt_give_up",
     "attempts_offer",
     "attempts_offer_each",

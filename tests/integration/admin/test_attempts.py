@@ -137,7 +137,7 @@ def test_a_devices_page_says_what_its_updater_lacks(viewer: Client, tasks: Tasks
     Device.objects.filter(pk=able.pk).update(updater_version="1.2.0")
     text = words(viewer.get(at(DEVICE, able.pk)))
     assert "updater 1.2.0, capable of AptFullUpgradeV1" in text
-    assert "No task run has asked this device" in text
+    assert "Nobody has asked this device" in text
 
 
 def test_a_devices_page_shows_its_last_attempts_with_their_run(viewer: Client, tasks: Tasks) -> None:
@@ -165,7 +165,7 @@ def test_who_may_not_see_attempts_is_led_to_none(tasks: Tasks) -> None:
         shown = client.get(page)
         assert shown.status_code == 200
         assert address not in shown.content.decode()
-    assert "System upgrades" not in words(client.get(at(DEVICE, device.pk)))
+    assert "all attempts of this device" not in words(client.get(at(DEVICE, device.pk)))
 
 
 @pytest.mark.clause("TSK-3")
