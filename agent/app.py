@@ -50,7 +50,10 @@ class NotEnrolled(Exception):
 
 
 class Agent:
-    """One device. Every step is idempotent; none of them starts a thread (the workers may)."""
+    """One device. Every step is idempotent; none of them starts a thread (the workers may).
+
+    ``version``: its own, which simulated devices choose.
+    """
 
     def __init__(
         self,
@@ -62,10 +65,12 @@ class Agent:
         control: ControlPlane,
         workers: Workers,
         updater: Updater,
+        version: str = VERSION,
     ) -> None:
         self.config = config
         self.store = store
         self.identity = identity
+        self.version = version
         self.control = control
         self.clock = tools.clock
         self.ledger = Ledger(tools.clock, store.reports().deployments)
@@ -74,7 +79,7 @@ class Agent:
             self._complain(problem)
         self.desired = Desired(store, self.ledger, identity)
         self.reconciler = Reconciler(tools, self.ledger, workers)
-        self.upgrades = UpgradeDesk(updater, store, self.ledger, self._lacks)
+        self.upgrades = UpgradeDesk(updater, store, self.ledger, self._lacks, version)
         self._offers = PatientOffers(self._offer, tools.clock, tools.dice)
         self.outbox = Outbox(store, self.ledger, tools.clock, self.facts, self.upgrades)
         self.logs = LogDesk(LogReader(tools.runtime, tools.owner, self._without_secrets), workers)
@@ -150,6 +155,7 @@ class Agent:
         return msgspec.structs.replace(
             found,
             capabilities=[*found.capabilities, *self.upgrades.capabilities()],
+            agent_version=self.version,
             updater_version=self.upgrades.version(),
         )
 
@@ -173,7 +179,7 @@ class Agent:
             device=self.identity.device,
             uid=self.identity.uid,
             url=self.config.server.url,
-            agent_version=VERSION,
+            agent_version=self.version,
             written_at=self.clock.now(),
             podman_version=self._podman_version,
             epoch=state.epoch if state else 0,
@@ -258,6 +264,7 @@ def build(
     workers: Workers | None = None,
     updater: Updater | None = None,
     dice: random.Random | None = None,
+    version: str = VERSION,
 ) -> Agent:
     """An agent for an enrolled device.
 
@@ -287,7 +294,9 @@ def build(
     )
     workers = workers or ThreadWorkers()
     updater = updater or SocketUpdater(Path(config.updater.socket))
-    return Agent(config, store, identity, tools=tools, control=control, workers=workers, updater=updater)
+    return Agent(
+        config, store, identity, tools=tools, control=control, workers=workers, updater=updater, version=version
+    )
 
 
 def enrol(config: Config, token: str, control: ControlPlane | None = None) -> Identity:

@@ -21,13 +21,19 @@ def gather(labels: Mapping[str, str], podman_version: str, boot_id: str) -> Fact
     return Facts(
         labels=dict(labels),
         capabilities=list(CAPABILITIES),
-        architecture=ARCHITECTURES.get(system.machine, system.machine),
+        architecture=architecture(),
         os=_os_name(),
         kernel=system.release[:_MAX_LINE],
         boot_id=boot_id[:_MAX_LINE],
         agent_version=VERSION,
         podman_version=podman_version[:_MAX_LINE],
     )
+
+
+def architecture() -> str:
+    """As releases and images name it."""
+    machine = os.uname().machine
+    return ARCHITECTURES.get(machine, machine)
 
 
 def _os_name() -> str:

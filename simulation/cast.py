@@ -17,7 +17,8 @@ class Knobs:
 
     Devices of ``offline`` are away for ``offline_seconds``, back for as long, and so on. ``lying`` devices take turns
     with the kinds in ``lies``. ``clock_off`` devices are ``clock_hours`` ahead or behind. On devices of
-    ``failing_upgrades`` every upgrade of the operating system fails.
+    ``failing_upgrades`` every upgrade of the operating system fails; on those of ``failing_agents`` no agent runs but
+    the one that they have at first.
     """
 
     offline: float = 0.0
@@ -31,6 +32,7 @@ class Knobs:
     clock_off: float = 0.0
     clock_hours: float = 12.0
     failing_upgrades: float = 0.0
+    failing_agents: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Character:
     reorders: bool = False
     clock_seconds: float = 0.0
     fails_upgrades: bool = False
+    fails_agents: bool = False
 
     def is_offline(self, now: float) -> bool:
         """Whether it is away at ``now``, on any clock that does not jump."""
@@ -66,7 +69,7 @@ def cast(count: int, knobs: Knobs, seed: int) -> list[Character]:
     offline, slow = some(knobs.offline), some(knobs.slow)
     liars = dict(zip(sorted(some(knobs.lying)), cycle(knobs.lies), strict=False))
     duplicating, reordering, wrong = some(knobs.duplicate), some(knobs.reorder), some(knobs.clock_off)
-    failing = some(knobs.failing_upgrades)
+    failing, unfit = some(knobs.failing_upgrades), some(knobs.failing_agents)
     return [
         Character(
             offline_seconds=knobs.offline_seconds if number in offline else 0.0,
@@ -77,6 +80,7 @@ def cast(count: int, knobs: Knobs, seed: int) -> list[Character]:
             reorders=number in reordering,
             clock_seconds=dice.choice((-1, 1)) * knobs.clock_hours * HOUR if number in wrong else 0.0,
             fails_upgrades=number in failing,
+            fails_agents=number in unfit,
         )
         for number in range(count)
     ]

@@ -14,6 +14,7 @@ from agent.engine import Engine
 from agent.reconcile.reconciler import InlineWorkers
 from agent.runtime.simulated import Faults, SimulatedHost, SimulatedRuntime
 from agent.store import Identity, Store
+from agent.updater.binary.simulated import HostFaults
 from agent.updater.simulated import Faults as UpgradeFaults
 from agent.updater.simulated import Pace
 from agent.wire.messages import DeploymentReport, DeploymentState
@@ -21,7 +22,7 @@ from simulation.cast import Character
 from simulation.faults import LIES, ClockOff, Duplicating, Lie, Lying, Reordering, Slow, Unplugged
 from simulation.updater import SimulatedUpdater
 
-#: While the device is off.
+#: While the device is off, or no agent runs on it.
 BOOT_LOOK_SECONDS = 1.0
 
 
@@ -49,7 +50,12 @@ class SimulatedDevice:
         self._is_wanted = True
         self.clock: Clock = ClockOff(world.clock, character.clock_seconds) if character.clock_seconds else world.clock
         self.updater = SimulatedUpdater(
-            config.state_dir / "updater", self.clock, name=self.name, faults=_of_upgrades(character), pace=world.pace
+            config.state_dir / "updater",
+            self.clock,
+            name=self.name,
+            faults=_of_upgrades(character),
+            pace=world.pace,
+            host_faults=HostFaults(dies=["*"] if character.fails_agents else []),
         )
 
     @property
@@ -71,17 +77,25 @@ class SimulatedDevice:
         self.boot()
 
     def boot(self) -> None:
-        """Put the agent together, with what its state folder has; its containers are new."""
+        """The device is started, and its agent; its containers are new."""
         self._boots = self.updater.boots()
-        runtime = SimulatedRuntime(clock=self.clock, faults=_of_containers(self.character), sleep=self._world.sleep)
+        self.runtime = SimulatedRuntime(
+            clock=self.clock, faults=_of_containers(self.character), sleep=self._world.sleep
+        )
+        self._start_agent()
+
+    def _start_agent(self) -> None:
+        """Put the agent together that is installed now, with what its state folder has; its containers went on."""
+        self._starts = self.updater.starts()
         self.agent = build(
             self.config,
-            runtime=runtime,
+            runtime=self.runtime,
             host=SimulatedHost(boot_id=self.updater.machine.boot_id),
             clock=self.clock,
             workers=InlineWorkers(),
             updater=self.updater,
             dice=self._world.dice,
+            version=self.updater.host.running_version,
         )
         self.agent.control = self._with_faults(self._connect(credential=self.agent.store.credential))
         self.engine = Engine(self.agent, self._world.dice)
@@ -93,10 +107,13 @@ class SimulatedDevice:
 
     def step(self) -> float:
         """Poll, work, upgrade and report as far as they are due; the seconds until something is."""
-        if self.updater.boots() != self._boots:
-            self.boot()
-        if not self.updater.machine.is_up:
+        boots, starts = self.updater.boots(), self.updater.starts()
+        if not self.updater.machine.is_up or not self.updater.host.running_version:
             return BOOT_LOOK_SECONDS
+        if boots != self._boots:
+            self.boot()
+        elif starts != self._starts:
+            self._start_agent()
         self.engine.network()
         self.engine.local()
         return min(self._upgrade(), self.engine.network(), self.engine.local())

@@ -61,12 +61,15 @@ class UpgradeDesk:
     """:meth:`work` belongs to one thread, the others may call everything else.
 
     ``on_change`` is called when there is something new to report, ``on_wanted`` when there is something to do.
-    ``lacks``: what this agent still waits for until it is ready to stay, or empty (UPG-4).
+    ``lacks``: what this agent, of ``own_version``, still waits for until it is ready to stay, or empty (UPG-4).
     """
 
-    def __init__(self, updater: Updater, store: Store, ledger: Ledger, lacks: Callable[[], str]) -> None:
+    def __init__(
+        self, updater: Updater, store: Store, ledger: Ledger, lacks: Callable[[], str], own_version: str = VERSION
+    ) -> None:
         self._updater = updater
         self._lacks = lacks
+        self._own_version = own_version
         self._store = store
         self._ledger = ledger
         self._lock = threading.RLock()
@@ -254,14 +257,14 @@ class UpgradeDesk:
 
     def _say_ready(self, status: UpdaterStatus) -> None:
         """The word that commits an upgrade to this very agent, and that no other may say (UPG-4)."""
-        waiting = [each for each in status.attempts if each.needs_ready and each.version == VERSION]
+        waiting = [each for each in status.attempts if each.needs_ready and each.version == self._own_version]
         if not waiting:
             self._ledger.solved(NOT_READY)
         elif missing := self._lacks():
             words = f"this agent is on trial and stays when it is ready; it still waits for {missing}"
             self._ledger.complain(Problem(reason=NOT_READY, message=words))
         else:
-            self._updater.ask(NoteReady(waiting[0].attempt, VERSION))
+            self._updater.ask(NoteReady(waiting[0].attempt, self._own_version))
             self._ledger.solved(NOT_READY)
 
     def _tell_of_contact(self) -> None:

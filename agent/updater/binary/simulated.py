@@ -6,7 +6,7 @@ says follows from the injected clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -26,9 +26,10 @@ class HostFaults(msgspec.Struct, forbid_unknown_fields=True):
     """What goes wrong. Trials are named as in :class:`~agent.updater.binary.host.Trial`.
 
     ``trials``: with what words a trial fails. ``hang``: trials that never end. ``verified``, ``unpacked``: why the
-    archive is not what is wanted. ``dies``: places whose agent ends at once, as often as it is started. ``damaged``:
-    places that are not whole, and how. ``layout``: what is wrong with ``active``. ``formats``: versions that the
-    candidate writes, by format. ``free``: bytes by folder. ``errors``: methods that fail, with their words.
+    archive is not what is wanted. ``dies``: places whose agent ends at once, as often as it is started; ``*`` are all
+    but what the device had at first. ``damaged``: places that are not whole, and how. ``layout``: what is wrong with
+    ``active``. ``formats``: versions that the candidate writes, by format. ``free``: bytes by folder. ``errors``:
+    methods that fail, with their words.
     """
 
     trials: dict[str, str] = {}
@@ -63,20 +64,20 @@ class _Run:
 class SimulatedHost:
     """``version`` is what the device has at first; ``trial_seconds``: how long a trial takes.
 
-    ``on_start`` is called with the version of an agent that was started, which a simulated device then becomes.
+    ``starts``: how often the agent's unit was started; a simulated device then becomes :attr:`running_version`.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     version: str = "1.0.0"
+    cpu: str = "amd64"
     faults: HostFaults = field(default_factory=HostFaults)
     trial_seconds: float = 2.0
-    on_start: Callable[[str], None] = lambda version: None
 
     def __post_init__(self) -> None:
         self.releases = {self.version: self._release(self.version)}
         self.link = self.version
         self.unit = _Unit(self.version, self.clock.monotonic())
-        self.downloads = 0
+        self.downloads = self.starts = 0
         self._trials: dict[tuple[str, Trial], _Run] = {}
 
     # For tests and demos -------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class SimulatedHost:
 
     def architecture(self) -> str:
         self._may_fail("architecture")
-        return "amd64"
+        return self.cpu
 
     def active(self) -> str:
         self._may_fail("active")
@@ -190,17 +191,20 @@ class SimulatedHost:
         if self.unit.started is None or self.unit.place not in self.releases:
             return AgentStatus(is_running=False)
         since = self.clock.monotonic() - self.unit.started
-        if self.unit.place in self.faults.dies:
+        if self._dies():
             return AgentStatus(is_running=False, restarts=int(since // _RESTART_SECONDS))
         return AgentStatus(is_running=True, seconds=since)
 
     def _start_unit(self) -> None:
         self.unit = _Unit(self.link, self.clock.monotonic())
-        if self._status().is_running:
-            self.on_start(self.releases[self.link].version)
+        self.starts += 1
+
+    def _dies(self) -> bool:
+        is_first = self.unit.place == self.version
+        return self.unit.place in self.faults.dies or ("*" in self.faults.dies and not is_first)
 
     def _release(self, version: str, formats: dict[str, Format] | None = None) -> Release:
-        return Release(version, "amd64", 0.0, {}, {"state": Format(), **(formats or {})})
+        return Release(version, self.cpu, 0.0, {}, {"state": Format(), **(formats or {})})
 
     def _may_fail(self, method: str) -> None:
         if method in self.faults.errors:

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 import tasks.services
+import upgrades.services
 from agent.config import Timing
 from agent.updater.simulated import Pace
 from devices.models import Device
@@ -23,6 +24,7 @@ from simulation.fleet import Script, SimulatedFleet
 from tasks.models import TaskRun
 from tests.support import in_process
 from tests.support.devices import ManualClock
+from tests.support.upgrading_agents import target
 
 GROUP = "lab"
 POLL_SECONDS, HEARTBEAT_SECONDS, SETTLE_SECONDS = 20.0, 60.0, 10.0
@@ -72,6 +74,7 @@ class Rehearsal:
             pass
         while tasks.services.drain_attempts(limit=500):
             pass
+        upgrades.services.agents_evaluate()
         sweep_connectivity()
         services.sweep()
         tasks.services.sweep()
@@ -110,6 +113,13 @@ class Rehearsal:
         }
         (admitted,) = door.admit(yaml.safe_dump(manifest))
         return TaskRun.objects.get(pk=tasks.services.taskrun_apply(manifest=admitted, actor=None).pk)
+
+    def replace_agents(self, version: str) -> None:
+        """Every simulated device shall run this agent."""
+        for device in Device.objects.all():
+            upgrades.services.agent_upgrade_set(
+                device=device, target=target(version, architecture=device.architecture), actor=None
+            )
 
     def make_canary(self, device: SimulatedDevice) -> None:
         device_set_canary(device=Device.objects.get(name=device.name), canary=True, actor=None)
