@@ -117,6 +117,7 @@ class DesiredAgent(models.Model):
 
     class Meta:
         ordering = ["device__name"]
+        verbose_name = "agent upgrade"
 
     def __str__(self) -> str:
         return f"agent {self.version} on {self.device}"

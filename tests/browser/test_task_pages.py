@@ -18,7 +18,9 @@ from tests.browser.conftest import TELEPHONE
 from tests.browser.probes import cut, faint, nameless, width
 from tests.integration.admin.pages import at
 from tests.integration.tasks.tasks import Tasks
+from tests.integration.upgrades.agents import target
 from tests.support.processes import visitor
+from upgrades.services import agent_upgrade_set
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -57,6 +59,7 @@ def _pages(upgrading: Upgrading) -> dict[str, str]:
     (admitted,) = admit(SCHEDULE.read_bytes())
     schedule = schedule_apply(manifest=admitted, actor=None).pk
     run, attempt = upgrading.started.pk, upgrading.attempt(upgrading.busy).pk
+    agent_upgrade_set(device=upgrading.busy, target=target(), actor=None)
     return {
         "overview": at("index"),
         "runs": at("tasks_taskrun_changelist"),
@@ -69,6 +72,8 @@ def _pages(upgrading: Upgrading) -> dict[str, str]:
         "attempts": at("upgrades_attempt_changelist"),
         "attempt": at("upgrades_attempt_change", attempt),
         "device": at("devices_device_change", upgrading.busy.pk),
+        "agents": at("upgrades_desiredagent_changelist"),
+        "wanted agent": at("devices_device_set-agent", upgrading.busy.pk),
         "device without updater": at("devices_device_change", upgrading.done.pk),
     }
 

@@ -61,7 +61,7 @@ def _give_up(device: Device, user: Any, _: dict[str, Any]) -> str:
     return f"The agent upgrade of {device.name} is waited for no more."
 
 
-panels.add_operations(
+OPERATIONS = (
     Operation(
         name="set-agent",
         label="Set agent",
@@ -75,6 +75,7 @@ panels.add_operations(
             "An upgrade that has not begun is withdrawn; one that has begun goes on, and this one waits for it.",
         ],
         form=AgentForm,
+        in_card=True,
     ),
     Operation(
         name="retry-agent",
@@ -86,6 +87,7 @@ panels.add_operations(
         consequences=lambda _: ["The same archive is fetched and tried again; what failed may fail again."],
         offered=lambda device: (row := wanted(device)) is not None and may_be_retried(row),
         bulk=True,
+        in_card=True,
     ),
     Operation(
         name="keep-agent",
@@ -97,6 +99,7 @@ panels.add_operations(
         consequences=lambda _: ["An upgrade that has not begun is withdrawn; one that has begun goes on."],
         offered=lambda device: wanted(device) is not None,
         bulk=True,
+        in_card=True,
     ),
     Operation(
         name="give-up-agent",
@@ -111,8 +114,10 @@ panels.add_operations(
         ],
         offered=_may_be_given_up,
         danger=True,
+        in_card=True,
     ),
 )
+panels.add_operations(*OPERATIONS)
 
 
 @panels.add_panel
@@ -126,6 +131,11 @@ def agent(request: HttpRequest, device: Device) -> SafeString:
         "row": row,
         "state": looks.standing(row) if row else "",
         "target": looks.target(row.spec) if row else [],
+        "buttons": [
+            (each, reverse(f"admin:devices_device_{each.name}", args=[device.pk]))
+            for each in OPERATIONS
+            if request.user.has_perm(each.permission) and each.offered(device)
+        ],
         "needs_setup": row is not None and row.state == Standing.UNABLE,
     }
     return mark_safe(render_to_string("fleet/device_agent.html", context, request=request))  # noqa: S308

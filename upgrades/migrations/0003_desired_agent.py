@@ -39,6 +39,7 @@ class Migration(migrations.Migration):
                 ('device', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='desired_agent', to='devices.device')),
             ],
             options={
+                'verbose_name': 'agent upgrade',
                 'ordering': ['device__name'],
             },
         ),

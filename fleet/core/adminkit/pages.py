@@ -38,7 +38,8 @@ class Operation:
 
     ``run`` gets the object, the user and the form's cleaned data, calls one service and returns the sentence that
     tells the user what was done. ``consequences`` are sentences shown before; ``offered`` hides the button when the
-    object's state makes it senseless (the service has the last word). A ``bulk`` one is in the list's menu too.
+    object's state makes it senseless (the service has the last word). A ``bulk`` one is in the list's menu too; one
+    that is ``in_card`` has its button in a card of the page instead of above it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Operation:
     form: Callable[..., forms.Form] | None = None
     danger: bool = False
     bulk: bool = False
+    in_card: bool = False
 
 
 def sentences(error: FleetError) -> list[str]:
@@ -153,7 +155,7 @@ class ServiceAdmin(ReadOnlyAdmin):
                 "path": self.link(operation.name, obj.pk),
             }
             for operation in self.operations
-            if request.user.has_perm(operation.permission) and operation.offered(obj)
+            if not operation.in_card and request.user.has_perm(operation.permission) and operation.offered(obj)
         ]
 
     def operate(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
