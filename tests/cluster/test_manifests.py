@@ -12,7 +12,7 @@ from fleet.kube.crds import GROUP
 from harness.cluster.server import Account, Cluster
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-PODS = ("web", "waiting", "worker", "beat", "watcher")
+PODS = ("web", "waiting", "worker", "beat")
 OURS, ELSEWHERE = "harmony-fleet", "default"
 CORE, LEASES = "", "coordination.k8s.io"
 
@@ -46,7 +46,7 @@ def test_no_pod_may_do_more_than_it_needs(cluster: Cluster) -> None:
             }
             assert container["resources"]["limits"]["memory"]
     with_token = {name for name, pod in pods.items() if pod["automountServiceAccountToken"]}
-    assert with_token == {"web", "worker", "watcher"}
+    assert with_token == {"web", "worker"}
 
 
 class What(NamedTuple):
