@@ -36,6 +36,11 @@ class Executor(Protocol):
     def do(self, attempt: Attempt, deed: Deed) -> None:
         """What belongs to a record that has been written. Raises MachineError."""
 
+    def stand_by(self, attempt: Attempt) -> str:
+        """No record can be written. What the device must not wait for is done, and said in a sentence. Raises
+        MachineError.
+        """
+
 
 class SystemUpgrade:
     """``systemUpgradeV1``: the fixed sequence of SYS-1. Looks with a machine, decides with :mod:`policy`."""
@@ -70,6 +75,10 @@ class SystemUpgrade:
             self._machine.stop(attempt.uid, deed.job)
         elif isinstance(deed, Reboot):
             self._machine.reboot()
+
+    def stand_by(self, attempt: Attempt) -> str:
+        """apt goes on without a journal; nothing else has to go on."""
+        return ""
 
     def _look(self, attempt: Attempt, look: Look, seen: Seen) -> Seen:
         machine = self._machine

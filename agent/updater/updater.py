@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from agent.updater import journal
-from agent.updater.actions import Seen, Wait, Write
+from agent.updater.actions import Deed, Seen, Wait, Write
 from agent.updater.attempt import ACCEPTED, Attempt
 from agent.updater.beginning import needs_time
 from agent.updater.binary.steps import READINESS, is_ready, needs_ready
@@ -217,10 +217,21 @@ class Updater:
         if executor is None:
             return self._wait(attempt, Wait(IDLE_SECONDS, f"this release has no executor {attempt.executor}"))
         try:
-            action = executor.decide(attempt, self._seen(attempt))
+            seen = self._seen(attempt)
+            action = executor.decide(attempt, seen)
         except MachineError as error:
             return self._wait(attempt, Wait(IDLE_SECONDS, str(error)))
-        return self._wait(attempt, action) if isinstance(action, Wait) else self._act(executor, attempt, action)
+        if isinstance(action, Wait):
+            return self._wait(attempt, action)
+        try:
+            written = self._write(attempt, action)
+        except OSError as error:
+            return self._stand_by(executor, attempt, seen, error)
+        if written is None:
+            self._trouble = seen.trouble
+        elif action.deed:
+            self._do(executor, written, action.deed)
+        return 0.0
 
     def _seen(self, attempt: Attempt) -> Seen:
         """Trouble with the last deed is told once."""
@@ -242,7 +253,12 @@ class Updater:
             logger.debug("attempt %s: %s", attempt.uid, wait.message)
         return wait.seconds
 
-    def _act(self, executor: Executor, attempt: Attempt, action: Write) -> float:
+    def _write(self, attempt: Attempt, action: Write) -> Attempt | None:
+        """None when the agent has said something since this was decided: then it is decided anew.
+
+        Raises:
+            OSError: the disk takes no record; then nothing is done either.
+        """
         record = Record(
             number=0,
             step=action.step,
@@ -253,19 +269,27 @@ class Updater:
             kernel=action.kernel,
             release=action.release,
         )
+        with self._lock:
+            known = self._store.attempt(attempt.uid)
+            is_as_decided = known is None or known.last.number == attempt.last.number
+            return self._append(attempt, record) if is_as_decided else None
+
+    def _do(self, executor: Executor, attempt: Attempt, deed: Deed) -> None:
         try:
-            attempt = self._append(attempt, record)
-        except OSError as error:
-            message = f"The journal cannot be written, so nothing more is done: {error.strerror}"
-            logger.error("attempt %s: %s", attempt.uid, message)  # noqa: TRY400  (the errno says it all)
-            return self._wait(attempt, Wait(NOT_WRITTEN_SECONDS, message))
-        if action.deed:
-            try:
-                executor.do(attempt, action.deed)
-            except MachineError as error:
-                self._trouble = str(error)
-                logger.warning("attempt %s: %s", attempt.uid, error)
-        return 0.0
+            executor.do(attempt, deed)
+        except MachineError as error:
+            self._trouble = str(error)
+            logger.warning("attempt %s: %s", attempt.uid, error)
+
+    def _stand_by(self, executor: Executor, attempt: Attempt, seen: Seen, problem: OSError) -> float:
+        """Wait for a disk that takes records again; what went wrong before is decided about then."""
+        message = f"The journal cannot be written, so nothing more is done: {problem.strerror}"
+        logger.error("attempt %s: %s", attempt.uid, message)
+        try:
+            self._trouble = executor.stand_by(attempt) or seen.trouble
+        except MachineError as error:
+            self._trouble = str(error)
+        return self._wait(attempt, Wait(NOT_WRITTEN_SECONDS, message))
 
     # Records -------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from agent.updater.binary import policy
 from agent.updater.binary.deeds import Restore, StartAgent, StartTrial, StopAgent, Switch, Tidy
 from agent.updater.binary.host import Host
 from agent.updater.binary.sights import Installed, Look, Sight, View
-from agent.updater.binary.steps import STEPS, TRIALS, UNPACK, VERIFY
+from agent.updater.binary.steps import START, STEPS, STOP, SWITCH, TRIALS, UNPACK, VERIFY
 from agent.updater.machine import MachineError
 from agent.wire.manifest import AgentUpgrade
 from agent.wire.messages import AGENT_UPGRADE_CAPABILITY, OCI_ARTIFACT_V1
@@ -64,6 +64,13 @@ class AgentUpgrades:
                 host.start_agent()
             case Tidy(keep):
                 host.tidy(attempt.uid, [keep] if keep else [])
+
+    def stand_by(self, attempt: Attempt) -> str:
+        """Between the agent's stop and its start nobody else would start one, and nobody could reach the device."""
+        if attempt.place.step not in (STOP, SWITCH, START) or self._host.agent().is_running:
+            return ""
+        self._host.start_agent()
+        return "The journal could not be written while no agent ran, so one was started"
 
     def _look(self, attempt: Attempt, sight: Sight) -> object:
         host = self._host

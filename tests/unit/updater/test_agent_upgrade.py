@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.updater.binary.host import RELEASES
+from agent.updater.binary.host import RELEASES, AgentStatus
 from agent.updater.binary.simulated import HostFaults
 from agent.updater.binary.steps import STEPS
 from agent.wire.messages import AttemptState
@@ -54,6 +54,23 @@ def test_the_agent_is_asked_for_its_word_only_while_that_commits(device: Upgradi
     assert not device.standing_of().needs_ready
     device.run()
     assert device.state is COMPLETED
+
+
+@pytest.mark.clause("UPG-4")
+def test_a_word_that_comes_at_the_last_moment_counts(device: UpgradingAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    device.is_fit = False
+    device.begin()
+    device.run_to("readiness", "began")
+    device.clock.forward(600)
+    look = device.the_host.agent
+
+    def say_meanwhile() -> AgentStatus:
+        device.updater.answer(NoteReady(UID, "2.0.0"))
+        return look()
+
+    monkeypatch.setattr(device.the_host, "agent", say_meanwhile)
+    device.run()
+    assert device.state is COMPLETED, device.told()
 
 
 BAD = {
