@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agent.wire.messages import AGENT_UPGRADE_CAPABILITY, ATTEMPT_KIND, AttemptDocument, AttemptState
-from devices.models import DesiredItem
+from devices.models import DesiredItem, Device
+from devices.services import device_forget
 from fleet.core.errors import Conflict, Invalid
 from fleet.core.models import AuditEntry, Event
 from tests.integration.upgrades.agents import NEW, OLD, Agents, target
 from upgrades import services
-from upgrades.models import Standing
+from upgrades.models import Attempt, Standing
 
 pytestmark = pytest.mark.database
 ONCE = "; it is not tried again until the target changes or an operator retries"
@@ -26,7 +29,7 @@ def test_one_attempt_with_the_whole_target_is_offered_and_is_over_when_the_devic
     assert item.document is not None
     document = msgspec.json.decode(bytes(item.document.body), type=AttemptDocument)
     assert (document.executor, document.task, document.agent_upgrade) == ("agentUpgradeV1", "", target())
-    assert (row.attempt.begin_until - agents.now).days == 30
+    assert (agents.attempt(device).begin_until - agents.now).days == 30
 
     agents.reports_attempt(device, AttemptState.RUNNING, step="readiness", message="waits for the candidate")
     services.reports_drain(limit=10)
@@ -94,9 +97,9 @@ def test_one_that_never_began_in_its_time_is_offered_anew(agents: Agents) -> Non
     agents.sweeps(device)
     assert agents.attempts(device) == ["offered"]
     agents.later(days=1)
-    row = agents.sweeps(device)
+    agents.sweeps(device)
     assert agents.attempts(device) == ["withdrawn", "offered"]
-    assert agents.offered(device) == [str(row.attempt.uid)]
+    assert agents.offered(device) == [str(agents.attempt(device).uid)]
 
 
 @pytest.mark.clause("UPG-2")
@@ -106,7 +109,7 @@ def test_another_target_takes_back_what_has_not_begun_and_any_version_follows_an
     agents.wants(device)
     row = agents.wants(device, target("1.2.0"))
     assert agents.attempts(device) == ["withdrawn", "offered"]
-    assert row.attempt.agent_upgrade["version"] == "1.2.0"
+    assert (row.version, agents.attempt(device).agent_upgrade) == ("1.2.0", msgspec.to_builtins(target("1.2.0")))
     services.agent_upgrade_set(device=device, target=None, actor=None)
     assert agents.attempts(device) == ["withdrawn", "withdrawn"]
     assert agents.offered(device) == []
@@ -149,7 +152,7 @@ def test_a_device_that_lost_both_agents_is_failed_until_root_repairs_it_or_it_is
     assert "needs root to run `fleet-updater repair`" in agents.message(run, device)
     with pytest.raises(Conflict, match="nothing to retry"):
         services.agent_upgrade_retry(device=device, actor=None)
-    services.attempt_give_up(attempt=row.attempt, actor=None)
+    services.attempt_give_up(attempt=agents.attempt(device), actor=None)
     agents.sweeps(device)
     services.agent_upgrade_retry(device=device, actor=None)
     assert agents.attempts(device) == ["given-up", "offered"]
@@ -223,3 +226,41 @@ def test_who_set_cleared_and_retried_is_in_the_audit(agents: Agents) -> None:
     services.agent_upgrade_set(device=device, target=None, actor=None)
     actions = AuditEntry.objects.filter(object_name="edge-1").order_by("pk").values_list("action", flat=True)
     assert list(actions) == ["set-agent", "retry-agent", "set-agent"]
+
+
+@pytest.mark.clause("UPG-2")
+def test_many_are_set_judged_and_asked_again_in_a_constant_number_of_statements(agents: Agents) -> None:
+    def statements(prefix: str, number: int) -> list[int]:
+        devices = agents.machines([f"{prefix}-{index}" for index in range(number)])
+        wanted = {device.pk: target() for device in devices}
+        counts = []
+        for work in (
+            lambda: services.agent_upgrades_set(devices=wanted, actor=None),
+            lambda: _all_fail(devices),
+            services.agents_evaluate,
+            lambda: services.agent_upgrades_set(devices=wanted, actor=None, again=True),
+        ):
+            with CaptureQueriesContext(connection) as captured:
+                work()
+            counts.append(len(captured))
+        assert {tuple(agents.attempts(device)) for device in devices} == {("failed", "offered")}
+        return counts
+
+    assert statements("few", 2) == statements("many", 12)
+
+
+def _all_fail(devices: list[Device]) -> None:
+    Attempt.objects.filter(device__in=devices).update(state="failed")
+    services.agents_evaluate(device_ids=[device.pk for device in devices])
+
+
+@pytest.mark.clause("UPG-2")
+def test_setting_many_leaves_alone_what_is_set_already_and_passes_over_who_is_gone(agents: Agents) -> None:
+    same, other, gone = agents.machines(["edge-1", "edge-2", "edge-3"])
+    agents.wants(same)
+    agents.wants(other, target("1.2.0"))
+    ids = [same.pk, other.pk, gone.pk]
+    device_forget(device=gone, actor=None)
+    done = services.agent_upgrades_set(devices=dict.fromkeys(ids, target()), actor=None, again=True)
+    assert done == services.AgentsSet(frozenset({other.pk}), frozenset())
+    assert (agents.attempts(same), agents.attempts(other)) == (["offered"], ["withdrawn", "offered"])
