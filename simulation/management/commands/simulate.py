@@ -185,6 +185,8 @@ def _script(options: dict[str, Any], folder: Path) -> Script:
             reorder=options["reorder"],
             clock_off=options["clock_off"],
             clock_hours=options["clock_hours"],
+            failing_upgrades=options["failing_upgrades"],
+            failing_agents=options["failing_agents"],
         ),
         seed=options["seed"],
         threads=options["threads"],
@@ -221,6 +223,8 @@ def _add_faults(parser: CommandParser) -> None:
     group.add_argument(
         "--clock-hours", type=float, default=12.0, metavar="H", help="by H, ahead or behind (%(default)g)"
     )
+    group.add_argument("--failing-upgrades", type=_share, default=0.0, metavar="SHARE", help="system upgrades fail")
+    group.add_argument("--failing-agents", type=_share, default=0.0, metavar="SHARE", help="a new agent ends at once")
 
 
 def _count(text: str) -> int:
