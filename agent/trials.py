@@ -50,7 +50,7 @@ def self_test(path: Path, say: Say) -> None:
     _look_at_state(config.state_dir, say)
 
 
-def probe(control: ControlPlane, patience: Patience) -> None:
+def probe(control: ControlPlane, patience: Patience, say: Say = lambda words: None) -> None:
     """One authenticated call that changes nothing; as often as it takes within the time that there is.
 
     Raises:
@@ -60,7 +60,10 @@ def probe(control: ControlPlane, patience: Patience) -> None:
         try:
             control.desired("")
         except ControlError as error:
-            if isinstance(error, Unauthorised) or not error.is_temporary or not patience.has_more(error):
+            if isinstance(error, Unauthorised) or not error.is_temporary:
+                raise
+            say(f"{error}; tries again")
+            if not patience.has_more(error):
                 raise
         else:
             return

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from agent.complaint import at
 from agent.config import ConfigError, Section, checked, read
-from agent.updater.binary.steps import DOWNLOAD, PROBE, READINESS
+from agent.updater.binary.steps import DOWNLOAD, PROBE, READINESS, RESTORE
 from agent.updater.simulated import Faults, Pace
 from agent.wire.updater import DEFAULT_SOCKET
 
@@ -47,9 +47,15 @@ class AgentUpgradeLimits(Section, frozen=True):
     download_seconds: Limit = 7200.0
     probe_seconds: Limit = 300.0
     readiness_seconds: Limit = 600.0
+    restore_seconds: Limit = 300.0
 
     def by_step(self) -> dict[str, float]:
-        return {DOWNLOAD: self.download_seconds, PROBE: self.probe_seconds, READINESS: self.readiness_seconds}
+        return {
+            DOWNLOAD: self.download_seconds,
+            PROBE: self.probe_seconds,
+            READINESS: self.readiness_seconds,
+            RESTORE: self.restore_seconds,
+        }
 
 
 class Config(Section, frozen=True):

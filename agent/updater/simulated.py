@@ -37,6 +37,7 @@ class Faults(msgspec.Struct, forbid_unknown_fields=True):
     long. ``free``, ``needs``: bytes by folder. ``removes``: what an upgrade would remove. ``clock_offset``: seconds
     that people's clock is wrong. ``keeps_kernel``: a reboot starts the old one again. ``ignored_reboots``: how many
     requests for a reboot do nothing. ``errors``: methods of the machine that fail, with their words.
+    ``host_uptime``: seconds that its host is up, for a machine that is a container and sees the host's clock.
     """
 
     exit_codes: dict[str, int] = {}
@@ -52,6 +53,7 @@ class Faults(msgspec.Struct, forbid_unknown_fields=True):
     keeps_kernel: bool = False
     ignored_reboots: int = 0
     errors: dict[str, str] = {}
+    host_uptime: float = 0.0
 
 
 @dataclass(slots=True)
@@ -111,6 +113,8 @@ class SimulatedMachine:
         return str(uuid.uuid5(_BOOTS, f"{self._name}/{self.boots}"))
 
     def boottime(self) -> float:
+        if self.faults.host_uptime:
+            return self.faults.host_uptime + self._clock.monotonic() - self._made
         return max(0.0, self._clock.monotonic() - self._booted)
 
     def now(self) -> float:

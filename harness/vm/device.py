@@ -176,6 +176,7 @@ class Device:
         self.post()
         wait_until(lambda: (step, event) in self._records(), seconds=SECONDS, what=f"{step} {event}", every=0)
         os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: _stands_still(pid), seconds=10, what="the updater stands still", every=0)
         return self._records()[-1] == (step, event)
 
     def _records(self) -> list[tuple[str, str]]:
@@ -183,3 +184,9 @@ class Device:
             contents = journal.read(self.journal_path().read_bytes())
             return [(record.step, record.event.value) for record in contents.records]
         return []
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether the signal has reached every thread."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)

@@ -103,7 +103,9 @@ BAD = [
     Bad("larger than said", "download", "1,000", target={"maxSize": 1000}),
     Bad("not executable", "self-test", "self-test", change=_not_executable),
     Bad("fails its self-test", "self-test", "no such module", behaves(self_test="echo no such module >&2; exit 1")),
-    Bad("says another version", "self-test", "9.0.0", behaves(self_test="echo fleet-agent 1.0.0 self-test passed")),
+    Bad(
+        "says another version", "self-test", "9.0.0", behaves(self_test="echo fleet-agent 1.0.0 self-test passed; exit")
+    ),
     Bad("cannot authenticate", "probe", "401", behaves(probe="echo the control plane answered 401 >&2; exit 1")),
     Bad("starts and dies", "restore", "restarted", behaves(run="exit 7")),
     Bad(

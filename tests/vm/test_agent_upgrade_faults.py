@@ -82,7 +82,7 @@ def test_a_blow_in_any_state_leads_to_the_documented_end(new_site: NewSite, cand
     device, before = site.device, site.before
     end = device.wait_for_end()
     assert end.state is row.state, (end, device.entries())
-    assert device.active() == (place(site.target) if row.state is COMPLETED else before)
+    assert device.active() == (place(device.target) if row.state is COMPLETED else before)
     _is_reached(site)
 
 
@@ -184,7 +184,7 @@ def test_when_neither_agent_starts_root_repairs_it(
     device = upgrades.device
     previous = device.machine.inside(RELEASES) / upgrades.before
     upgrades.offer(workshop.pack(NEXT, behaves(run="exec sleep infinity")))
-    device.set_limits(readiness_seconds=5)
+    device.set_limits(readiness_seconds=5, restore_seconds=20)
     device.begin()
     device.wait_for_step("readiness")
     (previous / "fleet-agent").rename(previous / "gone")
@@ -220,7 +220,8 @@ def test_a_download_goes_on_where_it_was_cut_off(upgrades: UpgradeSite, candidat
 
 @pytest.mark.clause("UPG-3")
 def test_an_address_that_has_nothing_fails_with_its_status(upgrades: UpgradeSite, candidate: Archive) -> None:
-    upgrades.offer(candidate, url=f"{upgrades.depot.url}/nothing.tar.gz")
+    upgrades.offer(candidate)
+    upgrades.depot.files.clear()
     end = upgrades.device.upgrade()
     assert (end.state, end.step) == (FAILED, "download")
     assert "404" in end.message
@@ -250,7 +251,7 @@ LAYOUTS = {
     "a folder": "rm active && mkdir active",
     "dangling": "ln --symbolic --force --no-dereference releases/1.2.3 active",
     "outside": "ln --symbolic --force --no-dereference /tmp active",
-    "damaged": "echo >> releases/*/fleet-agent",
+    "damaged": "for file in releases/*/fleet-agent; do echo >> $file; done",
 }
 
 

@@ -11,7 +11,7 @@ from agent.updater.attempt import Attempt
 from agent.updater.beginning import since
 from agent.updater.binary.deeds import Switch
 from agent.updater.binary.sights import Look, View
-from agent.updater.binary.steps import STEPS
+from agent.updater.binary.steps import RESTORE, STEPS, touches_the_agent
 from agent.updater.journal import Event, Mark, Record
 from agent.updater.steps import Step
 from agent.wire.manifest import AgentUpgrade
@@ -50,8 +50,17 @@ class Case:
         return next((record.release for record in self.attempt.records if record.release), "")
 
     def is_over(self, step: str) -> bool:
-        began = self.attempt.began(step) or self.place
-        return since(began, self.seen) >= self.limit(step)
+        return since(self._start(step), self.seen) >= self.limit(step)
+
+    def _start(self, step: str) -> Record:
+        """From where the step's seconds count: its last beginning before ``stop``; else its first record in this boot,
+        because the clock of another one says nothing, least of all in a container, which has its host's.
+        """
+        own = [each for each in self.attempt.records if (each.step, each.boot_id) == (step, self.seen.boot_id)]
+        again = [each for each in own if each.event is Event.BEGAN or each.mark == Mark.AGAIN]
+        if again and not touches_the_agent(step) and step != RESTORE:
+            return again[-1]
+        return own[0] if own else self.attempt.last
 
     def limit(self, step: str) -> float:
         return self.limits.get(step, STEPS[step].limit_seconds or 0.0)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agent.updater.binary.simulated import HostFaults
 from agent.updater.journal import Event
 from agent.updater.repair import Repair
+from agent.updater.simulated import Faults
 from agent.updater.store import JournalStore
 from agent.wire.messages import AttemptState
 from tests.support.crashes import Fuse, Killed
@@ -74,6 +75,20 @@ def test_a_kill_at_any_moment_comes_to_the_documented_end(
         expected = COMPLETED if is_ready else AFTER_KILL.get(step)
         assert device.state is expected, f"{moment} (in {step}): {device.told()} {device.message}"
         assert_reachable(device)
+
+
+@pytest.mark.clause("UPG-6")
+@pytest.mark.parametrize("step", [step for step in AFTER_KILL if step != "accepted"])
+def test_a_device_that_is_a_container_sees_its_hosts_clock_after_a_boot(tmp_path: Path, step: str) -> None:
+    """Two weeks since the host's boot are no two weeks in which the step has taken too long."""
+    device = UpgradingAgent(tmp_path, faults=Faults(host_uptime=1_209_600.0), is_fit=False)
+    device.begin()
+    device.run_to(step, "began")
+    device.is_fit = True
+    device.cut_power()
+    device.run()
+    assert device.state is AFTER_KILL[step], device.message
+    assert_reachable(device)
 
 
 @pytest.mark.clause("UPG-4", "UPG-6")
