@@ -22,7 +22,7 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 
 #: Apps whose objects people see and change; Django's own tables beside them are nobody's work.
-APPS = ("core", "devices", "vault", "rollouts", "tasks", "upgrades", "auth")
+APPS = ("core", "devices", "vault", "rollouts", "tasks", "upgrades", "releases", "auth")
 #: Shown to administrators only: who has which rights, and what proves them.
 _RIGHTS = ("user", "group", "permission", "credential")
 _OPERATED = frozenset(
@@ -43,6 +43,8 @@ _OPERATED = frozenset(
         "tasks.delete_taskschedule",
         "upgrades.change_desiredagent",
         "upgrades.give_up_attempt",
+        "releases.add_shelvedrelease",
+        "releases.delete_shelvedrelease",
         "devices.change_device",
         "devices.delete_device",
         "vault.add_secret",

@@ -51,6 +51,7 @@ class Client:
         body: Any = None,
         data: bytes | None = None,
         content_type: str = "",
+        files: Mapping[str, Any] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> Any:
         """The answer's JSON, or its text when it has another type, or None when it is empty.
@@ -67,6 +68,7 @@ class Client:
                 params=query,
                 json=body,
                 data=data,
+                files=files,
                 headers=headers,
                 auth=auth,
                 timeout=TIMEOUTS,

@@ -15,6 +15,7 @@ from fleet.ctl.commands import (
     devices,
     get,
     logs,
+    releases,
     schedules,
     secrets,
     session,
@@ -79,6 +80,7 @@ app.add_typer(devices.token, name="token")
 app.add_typer(secrets.app, name="secret")
 app.add_typer(taskruns.app, name="taskrun")
 app.add_typer(schedules.app, name="schedule")
+app.add_typer(releases.app, name="release")
 
 
 @app.command("version")

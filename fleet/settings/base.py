@@ -48,6 +48,7 @@ INSTALLED_APPS = [
     "devices",
     "vault",
     "upgrades",
+    "releases",
     "rollouts",
     "tasks",
     "fleet.kube",
@@ -92,6 +93,8 @@ LOGIN_REDIRECT_URL = reverse_lazy("admin:index")
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "static"
+# Archives of releases; several web servers have to share it.
+MEDIA_ROOT = DATA_DIR / "files"
 STATICFILES_DIRS: list[Path] = []
 WHITENOISE_USE_FINDERS = True
 
@@ -144,6 +147,8 @@ UNFOLD = unfold()
 
 #: Dotted path of the group source (DEP-7). None: nothing matches, because nobody has said who is in a group.
 FLEET_GROUP_SOURCE = os.environ.get("FLEET_GROUP_SOURCE") or None
+#: The cluster whose objects are ours too (K8S-2): a kubeconfig's path, or "in-cluster"; None: there is none.
+FLEET_KUBECONFIG = os.environ.get("FLEET_KUBECONFIG") or None
 #: Fernet keys that encrypt secrets (AGT-10), the newest first. None: the vault is closed.
 FLEET_SECRET_KEYS = fernet_keys("FLEET_SECRET_KEYS")
 #: Seconds after its last report at which a device is stale, then offline (DEV-5).

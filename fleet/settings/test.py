@@ -21,6 +21,7 @@ if "sqlite3" in DATABASES["default"]["ENGINE"]:
     # A file, because other processes use it too; of the same name, so that they find it by FLEET_DATA_DIR.
     DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
 STATIC_ROOT = DATA_DIR / "static"
+MEDIA_ROOT = DATA_DIR / "files"
 STATIC_ROOT.mkdir(exist_ok=True)
 CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = broker(DATA_DIR)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -85,6 +85,12 @@ def _rollouts() -> list[dict[str, Any]]:
         _item("Schedules", "event_repeat", "admin:tasks_taskschedule_changelist", "tasks.view_taskschedule"),
         _item("Attempts", "timeline", "admin:upgrades_attempt_changelist", "upgrades.view_attempt"),
         _item(
+            "Agent releases",
+            "inventory_2",
+            "admin:releases_shelvedrelease_changelist",
+            "releases.view_shelvedrelease",
+        ),
+        _item(
             "Agent upgrades",
             "deployed_code_update",
             "admin:upgrades_desiredagent_changelist",

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVERS = ("devices", "fleet", "rollouts", "tasks", "upgrades", "vault")
-APPS = ("devices", "rollouts", "tasks", "upgrades", "vault", "fleet/targeting")
+SERVERS = ("devices", "fleet", "releases", "rollouts", "tasks", "upgrades", "vault")
+APPS = ("devices", "releases", "rollouts", "tasks", "upgrades", "vault", "fleet/targeting")
 TOOLS = ("harness", "demo", "bench", "simulation", "tools")
 #: Where writes are allowed: rooms for writing, and pieces of fleet/core that services are made of.
 WRITERS = ("services", "mailbox", "audit", "leases", "fsm", "roles")

@@ -1,0 +1,33 @@
+"""Archives of releases, and of other things."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from typing import Any
+
+
+def archive(version: str = "1.2.3", architecture: str = "amd64", **files: bytes) -> bytes:
+    """As ``make agent-release`` builds them, as far as a shelf looks; ``files`` by name, ``release_json`` replaced."""
+    about = files.pop("release_json", json.dumps({"version": version, "architecture": architecture}).encode())
+    members = {"fleet-agent": b"#!", "release.json": about, **files}
+    return packed({f"harmony-fleet-{version}/{name}": body for name, body in members.items()})
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as tar,
+    ):
+        for name, body in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    return out.getvalue()
+
+
+def form(body: bytes, **fields: str) -> dict[str, Any]:
+    return {"file": io.BytesIO(body), **fields}
