@@ -23,6 +23,14 @@ class TasksConfig(AppConfig):
             ),
         )
         kinds.register(
+            "AgentRelease",
+            kinds.Kind(
+                apply=lambda manifest, actor, dry_run: taskrun_apply(manifest=manifest, actor=actor, dry_run=dry_run),
+                model="tasks.agentrelease",
+                permissions=("tasks.add_agentrelease", "tasks.change_agentrelease"),
+            ),
+        )
+        kinds.register(
             "TaskSchedule",
             kinds.Kind(
                 apply=lambda manifest, actor, dry_run: schedule_apply(manifest=manifest, actor=actor, dry_run=dry_run),

@@ -13,6 +13,13 @@ from agent.wire import names
 from fleet.targeting.models import AbstractTarget
 
 
+class Kind(models.TextChoices):
+    """What a run is a run of: each is a kind of manifest (TSK-1, UPG-10, ADR 12)."""
+
+    TASK_RUN = "TaskRun", "task run"
+    AGENT_RELEASE = "AgentRelease", "agent release"
+
+
 class Phase(models.TextChoices):
     """Where a run stands. The last three are final: a task run is one-shot (TSK-3)."""
 
@@ -28,8 +35,11 @@ LIVE_PHASES = (Phase.PENDING, Phase.CANARY, Phase.RUNNING)
 
 
 class TaskRun(ConcurrentTransitionMixin, models.Model):
-    """One run of a task. Its row stays after a deletion, as history; the name is free again then (TSK-7)."""
+    """One run of a task, or one agent version brought to a set of devices: what is frozen, gated and released is the
+    same. Its row stays after a deletion, as history; the name is free again then (TSK-7).
+    """
 
+    kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.TASK_RUN)
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     namespace = models.CharField(max_length=63, validators=[RegexValidator(names.DNS_LABEL)])
     name = models.CharField(max_length=253, validators=[RegexValidator(names.DNS_SUBDOMAIN)])
@@ -59,7 +69,7 @@ class TaskRun(ConcurrentTransitionMixin, models.Model):
         ordering = ["-created_at", "-pk"]
         constraints = [
             models.UniqueConstraint(
-                fields=["namespace", "name"], condition=models.Q(deleted_at=None), name="taskrun_name_once"
+                fields=["kind", "namespace", "name"], condition=models.Q(deleted_at=None), name="taskrun_name_once"
             )
         ]
         permissions = [("end_taskrun", "Can end a task run")]
@@ -87,6 +97,15 @@ class TaskRun(ConcurrentTransitionMixin, models.Model):
     @transition(field=phase, source=list(LIVE_PHASES), target=Phase.CANCELLED)
     def note_cancellation(self, now: datetime) -> None:
         self.phase_since = now
+
+
+class AgentRelease(TaskRun):
+    """The runs of that kind, under their own name: for permissions and for the admin (UPG-10)."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "agent rollout"
+        permissions = [("end_agentrelease", "Can end an agent rollout")]
 
 
 class TaskTarget(AbstractTarget):

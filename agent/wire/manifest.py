@@ -242,10 +242,11 @@ class AgentRelease(Strict):
 
 
 #: Manifest types by ``kind``; the door looks here.
-KINDS: dict[str, type[Deployment] | type[TaskRun] | type[TaskSchedule] | type[Device]] = {
+KINDS: dict[str, type[Deployment] | type[TaskRun] | type[TaskSchedule] | type[Device] | type[AgentRelease]] = {
     "Deployment": Deployment,
     "TaskRun": TaskRun,
     "TaskSchedule": TaskSchedule,
     "Device": Device,
+    "AgentRelease": AgentRelease,
 }
 Manifest = Deployment | TaskRun | TaskSchedule | Device | AgentRelease

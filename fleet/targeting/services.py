@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from fleet.targeting.models import ARROWS, AbstractTarget, TargetState
 from fleet.targeting.policy import Chosen
@@ -30,9 +31,9 @@ class Evidence:
     """
 
     converged: Exists
-    failed: Exists
+    failed: Exists | Q
     progressing: Exists
-    message: Subquery
+    message: Subquery | Coalesce
 
 
 def targets_freeze(
@@ -104,7 +105,7 @@ def _move(
     *,
     now: datetime,
     sources: tuple[TargetState, ...] = (),
-    message: str | Subquery = "",
+    message: str | Subquery | Coalesce = "",
     **stamps: Any,
 ) -> int:
     return targets.filter(state__in=sources or ARROWS[to]).update(state=to, since=now, message=message, **stamps)

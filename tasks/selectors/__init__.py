@@ -19,7 +19,8 @@ from tasks.selectors.schedules import (
     schedule_text,
     schedules_due,
 )
-from tasks.selectors.standing import blockers, counted, evidence, free, lacking_capability, spec_of
+from tasks.selectors.specs import spec_of
+from tasks.selectors.standing import blockers, counted, evidence, free, never_begun, unable
 
 __all__ = [
     "blockers",
@@ -29,8 +30,8 @@ __all__ = [
     "evidence",
     "following",
     "free",
-    "lacking_capability",
     "live_run",
+    "never_begun",
     "run_status",
     "runs_of_attempts",
     "runs_to_evaluate",
@@ -43,4 +44,5 @@ __all__ = [
     "target_row",
     "target_rows",
     "targets_of",
+    "unable",
 ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import msgspec
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from agent.wire.manifest import TaskRunSpec
 from agent.wire.messages import APT_FULL_UPGRADE_V1
 from devices.models import Connectivity, Device
 from fleet.targeting.models import TargetState
@@ -15,14 +13,12 @@ from fleet.targeting.policy import Count
 from fleet.targeting.selectors import counts
 from fleet.targeting.services import Evidence
 from fleet.targeting.wording import NAMED, Blocker
-from tasks.models import TaskRun, TaskTarget
+from tasks.models import Kind, TaskRun, TaskTarget
+from tasks.selectors import agents
 from tasks.selectors.lists import blocker, targets_of
 from upgrades.models import BEGUN, OPEN, UNSUCCESSFUL, Attempt, State
 
-
-def spec_of(run: TaskRun) -> TaskRunSpec:
-    """The run's spec as its type."""
-    return msgspec.convert(run.spec, TaskRunSpec)
+NO_CAPABILITY = f"the device does not advertise the updater capability {APT_FULL_UPGRADE_V1}, so it is never sent this"
 
 
 def counted(run: TaskRun) -> tuple[Count, Count]:
@@ -30,8 +26,10 @@ def counted(run: TaskRun) -> tuple[Count, Count]:
     return counts(run.targets.all())
 
 
-def evidence() -> Evidence:
-    """What devices said of their targets' attempts."""
+def evidence(run: TaskRun) -> Evidence:
+    """What devices said of their targets: of their attempts, or of the agents that they shall run."""
+    if run.kind == Kind.AGENT_RELEASE:
+        return agents.evidence(run)
     own = Attempt.objects.filter(pk=OuterRef("attempt_id"))
     return Evidence(
         converged=Exists(own.filter(state=State.COMPLETED)),
@@ -51,10 +49,20 @@ def free(targets: QuerySet[TaskTarget]) -> QuerySet[TaskTarget]:
     return targets.filter(~taken(), state=TargetState.HELD, device__isnull=False)
 
 
-def lacking_capability(device_ids: Collection[int]) -> list[int]:
-    """Devices without an updater that can do it (TSK-2): one query. (SQLite can't look into JSON lists.)"""
+def never_begun(run: TaskRun) -> Q:
+    """Of released targets, after what was offered is withdrawn: those whose devices never begin."""
+    return Q(~Exists(agents.wanted(run))) if run.kind == Kind.AGENT_RELEASE else Q(attempt__state=State.WITHDRAWN)
+
+
+def unable(run: TaskRun, device_ids: Collection[int]) -> dict[str, list[int]]:
+    """Devices that can't be asked for it, by the sentence that says why (TSK-2): one query. (SQLite can't look into
+    JSON lists.)
+    """
+    if run.kind == Kind.AGENT_RELEASE:
+        return agents.unable(run, device_ids)
     rows = Device.objects.filter(pk__in=device_ids).values_list("pk", "capabilities")
-    return [pk for pk, capabilities in rows if APT_FULL_UPGRADE_V1 not in capabilities]
+    lacking = [pk for pk, capabilities in rows if APT_FULL_UPGRADE_V1 not in capabilities]
+    return {NO_CAPABILITY: lacking} if lacking else {}
 
 
 def silent(run: TaskRun) -> str:

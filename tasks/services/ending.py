@@ -10,9 +10,10 @@ from fleet.core import audit, clock
 from fleet.core.fsm import locked
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end, targets_fail
-from tasks.models import LIVE_PHASES, Phase, TaskRun
-from tasks.selectors import counted
-from tasks.services.history import KIND, count, phase_move
+from tasks.models import LIVE_PHASES, Kind, Phase, TaskRun
+from tasks.selectors import counted, never_begun
+from tasks.services.agents import agents_release_stop
+from tasks.services.history import count, phase_move
 from upgrades.models import Attempt, State
 from upgrades.services import attempts_withdraw
 
@@ -22,7 +23,7 @@ def taskrun_end(*, run: TaskRun, actor: User | None) -> None:
     with locked(TaskRun, run.pk) as fresh:
         who = actor.get_username() if actor else "the system"
         if _cancel(fresh, f"Ended by {who}; what has begun is finished and stays in the history"):
-            audit.record(actor=actor, action="end", kind=KIND, name=str(fresh))
+            audit.record(actor=actor, action="end", kind=fresh.kind, name=str(fresh))
 
 
 def taskrun_delete(*, run: TaskRun, actor: User | None) -> None:
@@ -31,7 +32,7 @@ def taskrun_delete(*, run: TaskRun, actor: User | None) -> None:
         if fresh.deleted_at is None:
             _cancel(fresh, "Deleted; what has begun is finished and stays in the history")
             fresh.deleted_at = clock.now()
-            audit.record(actor=actor, action="delete", kind=KIND, name=str(fresh))
+            audit.record(actor=actor, action="delete", kind=fresh.kind, name=str(fresh))
 
 
 def _cancel(run: TaskRun, message: str) -> bool:
@@ -49,9 +50,11 @@ def stop(run: TaskRun, *, why: str, now: datetime) -> None:
 
     A device may have begun and not said so yet: should it complete, its target is completed after all.
     """
+    if run.kind == Kind.AGENT_RELEASE:
+        agents_release_stop(run)
     told = run.targets.filter(state=TargetState.RELEASED, attempt__state=State.OFFERED, device__isnull=False)
     devices = list(told.order_by("device_id").values_list("device_id", flat=True))
     attempts_withdraw(attempts=Attempt.objects.filter(target__run=run), device_ids=devices)
-    not_begun = run.targets.filter(state=TargetState.RELEASED, attempt__state=State.WITHDRAWN)
+    not_begun = run.targets.filter(state=TargetState.RELEASED).filter(never_begun(run))
     targets_fail(not_begun, message=why, now=now)
     targets_end(run.targets.filter(state=TargetState.HELD), now=now)

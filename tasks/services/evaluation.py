@@ -13,7 +13,6 @@ from django.db import IntegrityError
 from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Concat
 
-from agent.wire.messages import APT_FULL_UPGRADE_V1
 from devices.selectors import Match, match
 from fleet.core import clock
 from fleet.core.fsm import locked
@@ -28,17 +27,17 @@ from fleet.targeting.services import (
     targets_release,
 )
 from tasks import policy
-from tasks.models import LIVE_PHASES, Phase, TaskRun, TaskTarget
+from tasks.models import LIVE_PHASES, Kind, Phase, TaskRun, TaskTarget
 from tasks.policy import Due
-from tasks.selectors import blockers, counted, evidence, free, lacking_capability, spec_of
+from tasks.selectors import blockers, counted, evidence, free, spec_of, unable
 from tasks.selectors.standing import silent, taken
+from tasks.services.agents import agents_follow, agents_release
 from tasks.services.ending import stop
 from tasks.services.history import count, phase_move, tell
 from upgrades.models import NEEDS_ROOT, OPEN, Attempt, State
 from upgrades.services import Offer, attempts_offer
 
 MATCHES = 3
-NO_CAPABILITY = f"the device does not advertise the updater capability {APT_FULL_UPGRADE_V1}, so it is never sent this"
 NEEDS_REPAIR = ", which needs root to run `fleet-updater repair` on the device"
 NOBODY_IN_TIME = "The deadline passed before any device matched"
 
@@ -102,15 +101,17 @@ def _freeze(run: TaskRun, found: Match) -> Due:
     run.conditions = conditions.frozen_conditions(run.conditions, size, canaries, now=now, generation=1)
     frozen = f"{conditions.devices(size)} frozen, {canaries or 'none'} of them canary"
     phase_move(run, to=Phase.CANARY if canaries else Phase.RUNNING, message=frozen, now=now)
-    unable = lacking_capability([choice.device.id for choice in found.chosen])
-    targets_fail(run.targets.filter(device_id__in=unable), message=NO_CAPABILITY, now=now)
+    for why, devices in unable(run, [choice.device.id for choice in found.chosen]).items():
+        targets_fail(run.targets.filter(device_id__in=devices), message=why, now=now)
     return _decide(run, now)
 
 
 def _absorb(run: TaskRun) -> Due:
     now = clock.now()
     targets_fail_forgotten(run.targets.exclude(state=TargetState.CONVERGED), now=now)
-    targets_absorb(run.targets.all(), evidence=evidence(), now=now)
+    if run.kind == Kind.AGENT_RELEASE:
+        agents_follow(run)
+    targets_absorb(run.targets.all(), evidence=evidence(run), now=now)
     return _decide(run, now)
 
 
@@ -175,13 +176,23 @@ def _release(run_id: int) -> None:
         if step not in (Due.CANARIES, Due.REST):
             return
         devices = dict(free(_in_reach(run, step)).values_list("device_id", "device_name"))
-        offer = Offer(run.executor, str(run), f"TaskRun {run}", run.deadline_at)
-        made = attempts_offer(devices=devices, offer=offer)
-        told = run.targets.filter(device_id__in=list(made), state=TargetState.HELD)
-        theirs = Attempt.objects.filter(device_id=OuterRef("device_id"), state=State.OFFERED).order_by("-pk")
-        told.update(attempt_id=Subquery(theirs.values("pk")[:1]))
+        told = run.targets.filter(device_id__in=_tell_devices(run, devices), state=TargetState.HELD)
         released = targets_release(told, now=now)
+        if run.kind == Kind.AGENT_RELEASE:
+            agents_follow(run)
         _note_release(run, step, released, now)
+
+
+def _tell_devices(run: TaskRun, devices: dict[int, str]) -> list[int]:
+    """Ask these devices (names by id) for it; those that were asked."""
+    if run.kind == Kind.AGENT_RELEASE:
+        return list(agents_release(run, devices))
+    offer = Offer(run.executor, str(run), f"TaskRun {run}", run.deadline_at)
+    made = attempts_offer(devices=devices, offer=offer)
+    theirs = Attempt.objects.filter(device_id=OuterRef("device_id"), state=State.OFFERED).order_by("-pk")
+    held = run.targets.filter(device_id__in=list(made), state=TargetState.HELD)
+    held.update(attempt_id=Subquery(theirs.values("pk")[:1]))
+    return list(made)
 
 
 def _note_release(run: TaskRun, step: Due, released: int, now: datetime) -> None:

@@ -19,6 +19,6 @@ def taskrun_give_up(*, run: TaskRun, device: str, actor: User | None) -> None:
     """
     target = run.targets.filter(device_name=device, attempt__isnull=False).select_related("attempt").first()
     if target is None or target.attempt is None:
-        raise NotFound(f"TaskRun {run} has asked no device {device[:80]!r}")
+        raise NotFound(f"{run.kind} {run} has asked no device {device[:80]!r}")
     attempt_give_up(attempt=target.attempt, actor=actor)
     taskrun_evaluate(run_id=run.pk)

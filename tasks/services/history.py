@@ -9,8 +9,6 @@ from fleet.targeting.policy import Count
 from tasks import policy
 from tasks.models import Chapter, Phase, TaskRun
 
-KIND = "TaskRun"
-
 
 def phase_move(run: TaskRun, *, to: Phase, message: str, now: datetime) -> None:
     """Take the one transition that leads there; history and event are written with it.
@@ -32,7 +30,7 @@ def phase_move(run: TaskRun, *, to: Phase, message: str, now: datetime) -> None:
 def tell(run: TaskRun, *, event: str, message: str, now: datetime) -> None:
     """A line of the run's history, and the same as an event."""
     Chapter.objects.create(run=run, at=now, event=event, message=message)
-    audit.event(kind=KIND, name=str(run), reason=event, message=message)
+    audit.event(kind=run.kind, name=str(run), reason=event, message=message)
 
 
 def count(run: TaskRun, canaries: Count, rest: Count, now: datetime) -> None:

@@ -1,0 +1,80 @@
+"""What is known of an agent release's targets: which agent they shall run, and where that stands (UPG-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import cast
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from agent.wire import canonical
+from agent.wire.manifest import AgentReleaseSpec, AgentUpgrade
+from devices.models import Device
+from fleet.targeting.services import Evidence
+from tasks.models import TaskRun
+from tasks.selectors.specs import spec_of
+from upgrades import policy
+from upgrades.models import DesiredAgent, Standing
+
+SUPERSEDED = "another agent is wanted of the device by now, so this rollout has no say any more"
+NO_REPORT = "the device has not said of which architecture it is; it is never sent this"
+
+
+def release_spec(run: TaskRun) -> AgentReleaseSpec:
+    """The spec of a run that is an agent release."""
+    return cast("AgentReleaseSpec", spec_of(run))
+
+
+def artifact(spec: AgentReleaseSpec, architecture: str) -> AgentUpgrade | None:
+    """What a device of this architecture shall run; None when the release has nothing for it."""
+    for each in spec.artifacts:
+        if each.architecture == architecture:
+            return AgentUpgrade(spec.version, each.architecture, each.url, each.maxSize, each.sha256)
+    return None
+
+
+def digests(spec: AgentReleaseSpec) -> list[str]:
+    """Of all that the release may want of a device, as :class:`DesiredAgent` keeps them."""
+    targets = [artifact(spec, each.architecture) for each in spec.artifacts]
+    return [canonical.digest(target) for target in targets if target]
+
+
+def wanted(run: TaskRun) -> QuerySet[DesiredAgent]:
+    """The wanted agent of a target's device, if it is this release's."""
+    found: QuerySet[DesiredAgent] = DesiredAgent.objects.filter(
+        device_id=OuterRef("device_id"), spec_hash__in=digests(release_spec(run))
+    )
+    return found
+
+
+def evidence(run: TaskRun) -> Evidence:
+    """What became of the agents that this release wants of its devices."""
+    own = wanted(run)
+    return Evidence(
+        converged=Exists(own.filter(state=Standing.CURRENT)),
+        failed=Q(Exists(own.filter(state__in=(Standing.FAILED, Standing.UNABLE)))) | Q(~Exists(own)),
+        progressing=Exists(own.filter(state__in=(Standing.WAITING, Standing.UNDER_WAY))),
+        message=Coalesce(Subquery(own.values("message")[:1]), Value(SUPERSEDED)),
+    )
+
+
+def unable(run: TaskRun, device_ids: Collection[int]) -> dict[str, list[int]]:
+    """Devices that can't be sent it, by the sentence that says why (case U7): one query."""
+    spec = release_spec(run)
+    found: dict[str, list[int]] = {}
+    for pk, architecture, able in Device.objects.filter(pk__in=device_ids).values_list(
+        "pk", "architecture", "capabilities"
+    ):
+        if problem := _problem(spec, architecture, able):
+            found.setdefault(problem, []).append(pk)
+    return found
+
+
+def _problem(spec: AgentReleaseSpec, architecture: str, capabilities: Collection[str]) -> str:
+    target = artifact(spec, architecture)
+    if target is None:
+        there = ", ".join(each.architecture for each in spec.artifacts)
+        words = f"the release has artifacts for {there} and the device is {architecture}; it is never sent another's"
+        return words if architecture else NO_REPORT
+    return policy.lack(target, capabilities)
