@@ -72,7 +72,7 @@ def keep_releases(host: Releases, fetched: Callable[[str], AgentUpgrade]) -> Non
             host.switch(there)
             assert host.active() == there
         for _ in range(2):
-            host.tidy(attempt, keep=[places[0]])
+            host.tidy(attempt, keep=places[:2])
         places = [there, *places]
         assert list(host.places()) == places[:3], "the active one, the one before it and one more"
     host.switch(places[1])

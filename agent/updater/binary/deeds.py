@@ -39,6 +39,6 @@ class Restore(Deed):
 
 @dataclass(frozen=True)
 class Tidy(Deed):
-    """Nothing of the attempt is left but the active release and ``keep``."""
+    """What was staged goes, and releases that are superfluous. ``previous``: the one before a candidate that stays."""
 
-    keep: str = ""
+    previous: str = ""

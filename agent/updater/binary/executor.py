@@ -12,7 +12,8 @@ from agent.updater.binary import policy
 from agent.updater.binary.deeds import Restore, StartAgent, StartTrial, StopAgent, Switch, Tidy
 from agent.updater.binary.host import Host
 from agent.updater.binary.sights import Installed, Look, Sight, View
-from agent.updater.binary.steps import START, STEPS, STOP, SWITCH, TRIALS, UNPACK, VERIFY
+from agent.updater.binary.steps import PREFLIGHT, START, STEPS, STOP, SWITCH, TRIALS, UNPACK, VERIFY
+from agent.updater.journal import Mark
 from agent.updater.machine import MachineError
 from agent.wire.manifest import AgentUpgrade
 from agent.wire.messages import AGENT_UPGRADE_CAPABILITY, OCI_ARTIFACT_V1
@@ -62,8 +63,8 @@ class AgentUpgrades:
                 host.stop_agent()
                 host.switch(to)
                 host.start_agent()
-            case Tidy(keep):
-                host.tidy(attempt.uid, [keep] if keep else [])
+            case Tidy(previous):
+                host.tidy(attempt.uid, self._kept(attempt, previous))
 
     def stand_by(self, attempt: Attempt) -> str:
         """Between the agent's stop and its start nobody else would start one, and nobody could reach the device."""
@@ -71,6 +72,25 @@ class AgentUpgrades:
             return ""
         self._host.start_agent()
         return "The journal could not be written while no agent ran, so one was started"
+
+    def _kept(self, attempt: Attempt, previous: str) -> list[str]:
+        """After a commit the agent from before and the newest other one; after a failure what was there before (UPG-7).
+
+        So candidates that fail, however many, never cost a release that has run.
+        """
+        releases = [name for name in self._host.places() if self._is_release(name)]
+        if previous:
+            others = [name for name in releases if name not in (previous, self._host.active())]
+            return [previous, *others[:1]]
+        is_new = attempt.target is not None and not attempt.notes(PREFLIGHT, Mark.KEPT)
+        return [name for name in releases if not is_new or name != place(_target(attempt))]
+
+    def _is_release(self, name: str) -> bool:
+        try:
+            self._host.release(name)
+        except MachineError:
+            return False
+        return True
 
     def _look(self, attempt: Attempt, sight: Sight) -> object:
         host = self._host

@@ -100,4 +100,4 @@ class Host(Protocol):
         """Let ``active`` lead there: by a rename, flushed to the disk before it returns."""
 
     def tidy(self, attempt: str, keep: Collection[str]) -> None:
-        """Remove what was staged for the attempt, and releases but the active one, ``keep`` and the newest other."""
+        """Remove what was staged for the attempt, and what lies among the releases but the active one and ``keep``."""

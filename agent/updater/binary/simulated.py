@@ -181,8 +181,7 @@ class SimulatedHost:
         self._may_fail("tidy")
         for key in [key for key in self._trials if key[0] == attempt]:
             del self._trials[key]
-        others = [name for name in self.releases if name != self.link and name not in keep]
-        for name in others[:-1]:
+        for name in [name for name in self.releases if name != self.link and name not in keep]:
             del self.releases[name]
 
     # Inside --------------------------------------------------------------------------------------------------------

@@ -125,9 +125,7 @@ class Disk:
 
     def _superfluous(self, keep: Collection[str]) -> Iterator[Path]:
         yield from (path for path in self.releases.iterdir() if _LEFTOVER.fullmatch(path.name))
-        spare = [path for path in self._newest_first() if path.name not in keep]
-        whole = [path for path in spare if _is_described(path)]
-        yield from (path for path in spare if path not in whole[:1])
+        yield from (path for path in self._newest_first() if path.name not in keep)
 
     def _newest_first(self) -> list[Path]:
         """By when they got their names, which unlike the time that a release was built is never another's."""
@@ -154,14 +152,6 @@ class Disk:
     def _is_place(self, name: str) -> bool:
         folder = self.releases / name
         return not name.startswith(".") and folder.is_dir() and not folder.is_symlink()
-
-
-def _is_described(folder: Path) -> bool:
-    try:
-        read(folder)
-    except ReleaseError:
-        return False
-    return True
 
 
 @contextmanager

