@@ -13,13 +13,20 @@ import urllib3
 from agent.causes import causes_of, reason
 from agent.releases.fetch.errors import FetchError
 from agent.version import VERSION
-from agent.wire.artifacts import url_problem
+from agent.wire.artifacts import is_loopback, url_problem
 
 TIMEOUT_SECONDS = (10.0, 60.0)  # to connect, between two bytes
 MOST_REDIRECTS = 5
 LONGEST_RETRY_SECONDS = 600.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 _TEMPORARY = (408, 425, 429)
+#: Even where the environment names one: behind a proxy, "this device" would be the proxy's own machine.
+_NO_PROXY = {"http": "", "https": ""}
+_HINTS = {
+    401: "; it wants a login, and devices have none for it: publish it where none is needed",
+    403: "; it may not be fetched from this device: allow it there, or publish it elsewhere",
+    404: "; there is nothing there: look for a slip in the address, or publish it there",
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Client:
                 headers={"Accept-Encoding": "identity", **headers},
                 auth=_Credential(self._credentials.get(origin(url), "")),
                 verify=self._verify,
-                proxies=self._proxies,
+                proxies=_NO_PROXY if is_loopback(urlsplit(url).hostname or "") else self._proxies,
                 timeout=TIMEOUT_SECONDS,
                 allow_redirects=False,
                 stream=True,
@@ -91,8 +98,7 @@ def require(response: requests.Response, url: str, allowed: tuple[int, ...]) -> 
     if status in allowed:
         return
     is_temporary = status >= 500 or status in _TEMPORARY
-    hint = {401: "; it wants a login, and devices have none for it", 403: "; it may not be fetched from this device"}
-    message = f"{place(url)} answered {status}{hint.get(status, '')}"
+    message = f"{place(url)} answered {status}{_HINTS.get(status, '')}"
     raise FetchError(message, is_temporary=is_temporary, retry_after=_retry_after(response))
 
 
@@ -111,14 +117,16 @@ def place(url: str) -> str:
 
 def _next(url: str, location: str) -> str:
     """Where a redirect leads: never out of encryption, and never to what is no server."""
+    if not location:
+        raise FetchError(f"{place(url)} redirects to nowhere: its answer has no Location")
     target = urljoin(url, location)
-    problem = url_problem(target) if location else "is missing"
+    problem = url_problem(target)
     if not problem and urlsplit(target).scheme == "oci":
         problem = "is no address of a web server"
     if not problem and urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
         problem = "leaves https"
     if problem:
-        raise FetchError(f"{place(url)} redirects to {place(target) or 'nowhere'}, which is not followed: it {problem}")
+        raise FetchError(f"{place(url)} redirects to {place(target)}, which is not followed: it {problem}")
     return target
 
 

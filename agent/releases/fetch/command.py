@@ -22,12 +22,12 @@ DONE, FAILED, WRONG_USE = 0, 1, 2
 MAX_JOB_BYTES = 65_536
 
 
-def main(job_file: Path, agent_config: Path) -> int:
+def main(job_file: Path, agent_config: Path, pauses: Pauses | None = None) -> int:
     """0: the archive is there, whole; 1: it is not, and the last line says why; 2: called wrongly."""
     try:
         job = _job(job_file)
         client = Client(_surroundings(agent_config))
-        Fetching(client, Pauses(SystemClock(), time.sleep), _say).run(job.target, Path(job.archive))
+        Fetching(client, pauses or Pauses(SystemClock(), time.sleep), _say).run(job.target, Path(job.archive))
     except (ConfigError, ValueError) as error:
         return _complain(str(error), WRONG_USE)
     except FetchError as error:

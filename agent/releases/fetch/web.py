@@ -30,7 +30,7 @@ def fetch(client: Client, url: str, partial: Partial, most: int, progress: Progr
             return  # all of it is there already, or too much of it: its digest tells
         require(response, url, (_OK, _PARTIAL))
         start = _start(response, url, partial)
-        total = start + int(response.headers.get("Content-Length") or 0)
+        total = start + _length(response, url)
         if total > most:
             raise FetchError(f"{place(url)} has {total:,} bytes, more than its maxSize of {most:,}")
         partial.append(_told(_pieces(response), progress, start, total), most)
@@ -53,6 +53,14 @@ def _start(response: requests.Response, url: str, partial: Partial) -> int:
         partial.remove()
         raise FetchError(f"{place(url)} sent another part than was asked for", is_temporary=True)
     return int(found[1])
+
+
+def _length(response: requests.Response, url: str) -> int:
+    """Of the body; 0 when the server does not say."""
+    length = response.headers.get("Content-Length") or "0"
+    if not re.fullmatch("[0-9]{1,18}", length):
+        raise FetchError(f"{place(url)} answered with a Content-Length that is no number")
+    return int(length)
 
 
 def _validator(response: requests.Response) -> str:
