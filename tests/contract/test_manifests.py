@@ -13,11 +13,11 @@ GOOD = sorted((FOLDER / "good").iterdir())
 BAD = sorted((FOLDER / "bad").glob("*.yaml"))
 
 
-@pytest.mark.clause("DEP-1", "DEP-3", "DEP-6", "TSK-1", "TSK-9")
+@pytest.mark.clause("DEP-1", "DEP-3", "DEP-6", "TSK-1", "TSK-9", "UPG-1")
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.stem)
 def test_good_manifests_are_admitted(path: Path) -> None:
     (admitted,) = door.admit(path.read_bytes())
-    kinds = {"taskrun": "TaskRun", "taskschedule": "TaskSchedule"}
+    kinds = {"taskrun": "TaskRun", "taskschedule": "TaskSchedule", "device": "Device"}
     assert admitted.manifest.kind == kinds.get(path.stem, "Deployment")
 
 
@@ -27,7 +27,7 @@ def test_a_missing_namespace_means_default() -> None:
     assert admitted.manifest.metadata.namespace == "default"
 
 
-@pytest.mark.clause("DEP-2", "DEP-3", "DEP-4", "DEP-5", "DEP-6", "DEP-8", "TSK-1", "TSK-9")
+@pytest.mark.clause("DEP-2", "DEP-3", "DEP-4", "DEP-5", "DEP-6", "DEP-8", "TSK-1", "TSK-9", "UPG-1")
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
 def test_bad_manifests_are_refused_with_every_fault_and_no_secret(path: Path) -> None:
     with pytest.raises(door.ManifestInvalid) as refused:

@@ -30,7 +30,7 @@ class AgentForm(forms.Form):
     architecture = forms.ChoiceField(choices=[(each, each) for each in ARCHITECTURES], widget=UnfoldAdminSelectWidget())
     url = forms.CharField(
         label="Address of the archive",
-        widget=_text("https://releases.example.com/agent-1.4.0-amd64.tar.zst"),
+        widget=_text("https://releases.example.com/agent-1.4.0-amd64.tar.gz"),
         help_text="https://, or oci:// where the updater has OciArtifactV1.",
     )
     maxSize = forms.IntegerField(  # noqa: N815  (the manifest's name)

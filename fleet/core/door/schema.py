@@ -42,6 +42,8 @@ _GRAMMARS = {
     names.ABSOLUTE_PATH: "an absolute path without .. and :",
     names.RESTART_POLICY: "no, on-failure, on-failure:N, always, unless-stopped",
     names.PORT_MAPPING: "[ip:]host:container[/tcp|udp], numbers or ranges",
+    names.VERSION: "a version such as 1.4.0 or 1.4.0-rc1",
+    names.SHA256: "64 hexadecimal digits, lower-case",
 }
 #: A key that names an executor by its form, such as ``shellV1``.
 _EXECUTOR = re.compile(r"[A-Za-z0-9]+V[0-9]+")

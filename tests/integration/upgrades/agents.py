@@ -16,7 +16,7 @@ CAPABLE = [APT_FULL_UPGRADE_V1, AGENT_UPGRADE_CAPABILITY, OCI_ARTIFACT_V1]
 
 
 def target(
-    version: str = NEW, architecture: str = "amd64", url: str = "https://releases.example.com/agent.tar.zst"
+    version: str = NEW, architecture: str = "amd64", url: str = "https://releases.example.com/agent.tar.gz"
 ) -> AgentUpgrade:
     return AgentUpgrade(version=version, architecture=architecture, url=url, maxSize=30_000_000, sha256="ab" * 32)  # type: ignore[arg-type]
 
