@@ -79,6 +79,7 @@ app.add_typer(devices.group, name="group")
 app.add_typer(devices.token, name="token")
 app.add_typer(secrets.app, name="secret")
 app.add_typer(taskruns.app, name="taskrun")
+app.add_typer(taskruns.agent_releases, name="agentrelease")
 app.add_typer(schedules.app, name="schedule")
 app.add_typer(releases.app, name="release")
 

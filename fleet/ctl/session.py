@@ -41,6 +41,12 @@ def taskrun_path(name: str, namespace: str) -> str:
     return f"namespaces/{segment(namespace)}/taskruns/{segment(name)}/"
 
 
+def agentrelease_path(name: str, namespace: str) -> str:
+    """The address of an agent release; ``namespace/name`` is taken too."""
+    namespace, name = _parts(name, namespace)
+    return f"namespaces/{segment(namespace)}/agentreleases/{segment(name)}/"
+
+
 def schedule_path(name: str, namespace: str) -> str:
     """The address of a task schedule; ``namespace/name`` is taken too."""
     namespace, name = _parts(name, namespace)

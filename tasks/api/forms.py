@@ -134,6 +134,23 @@ class TaskRunObject(serializers.Serializer[TaskRun]):
         return TaskStatus(selectors.run_status(run)).data
 
 
+@extend_schema_field(manifest_component("AgentReleaseSpec"))
+class AgentReleaseSpecField(serializers.JSONField):
+    """An agent release's spec as it was applied; what has its default is left out."""
+
+
+class AgentReleaseListed(TaskRunListed):
+    kind = Constant("AgentRelease")
+    spec = AgentReleaseSpecField()
+
+
+class AgentReleaseObject(TaskRunObject):
+    """An agent version for a set of devices, in the form of a Kubernetes object."""
+
+    kind = Constant("AgentRelease")
+    spec = AgentReleaseSpecField()
+
+
 class TaskScheduleMetadata(TaskMetadata):
     generation = serializers.IntegerField(help_text="Grows with each change of the spec.")
 

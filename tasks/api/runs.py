@@ -9,6 +9,7 @@ from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 
 from devices.api.forms import OneDevice
 from fleet.core.errors import NotFound
@@ -17,7 +18,7 @@ from fleet.core.short_selectors import selected
 from fleet.targeting.models import TargetState
 from tasks import selectors, services
 from tasks.api.forms import TaskRunListed, TaskRunObject, TaskTargetRow
-from tasks.models import Phase, TaskRun, TaskTarget
+from tasks.models import Kind, Phase, TaskRun, TaskTarget
 
 VIEW = {"GET": ["tasks.view_taskrun"]}
 
@@ -38,12 +39,13 @@ class TaskTargetFilter(filters.FilterSet):
     search = filters.CharFilter(field_name="device_name", lookup_expr="icontains", label="Part of the device's name.")
 
 
-def present() -> QuerySet[TaskRun]:
-    """Runs that were not deleted."""
-    return TaskRun.objects.filter(deleted_at=None)
+def present(kind: Kind) -> QuerySet[TaskRun]:
+    """Runs of this kind that were not deleted."""
+    return TaskRun.objects.filter(kind=kind, deleted_at=None)
 
 
 class TaskRunList(ApiView):
+    kind = Kind.TASK_RUN
     serializer_class = TaskRunListed
     filterset_class = TaskRunFilter
     queryset = TaskRun.objects.none()
@@ -52,12 +54,14 @@ class TaskRunList(ApiView):
     @extend_schema(operation_id="taskrun_list", responses=TaskRunListed(many=True))
     def get(self, request: Request, **_: str) -> Response:
         """Task runs of all namespaces, the newest first; deleted ones are in the admin's history only."""
-        return self.page_of(present().order_by("-created_at", "-pk"))
+        return self.page_of(present(self.kind).order_by("-created_at", "-pk"))
 
 
 class TaskRunView(ApiView):
-    """Anything about one run."""
+    """Anything about one run of a kind; ``shape`` is how it is shown."""
 
+    kind = Kind.TASK_RUN
+    shape: type[Serializer[TaskRun]] = TaskRunObject
     queryset = TaskRun.objects.none()
     filter_backends = ()
 
@@ -68,10 +72,14 @@ class TaskRunView(ApiView):
             NotFound: there is none.
         """
         namespace, name = self.kwargs["namespace"], self.kwargs["name"]
-        run = present().filter(namespace=namespace, name=name).first()
+        run = present(self.kind).filter(namespace=namespace, name=name).first()
         if run is None:
-            raise NotFound(f"there is no task run {namespace[:80]}/{name[:80]}")
+            raise NotFound(f"there is no {self.kind.label} {namespace[:80]}/{name[:80]}")
         return run
+
+    def shown(self, run: TaskRun | None = None) -> Any:
+        """The run as it is now, or another one."""
+        return self.shape(run or self.found()).data
 
 
 class TaskRunOne(TaskRunView):
@@ -81,7 +89,7 @@ class TaskRunOne(TaskRunView):
     @extend_schema(operation_id="taskrun_get")
     def get(self, request: Request, **_: str) -> Response:
         """One run with its whole status."""
-        return Response(TaskRunObject(self.found()).data)
+        return Response(self.shown())
 
     @extend_schema(operation_id="taskrun_delete", request=None, responses={204: None})
     def delete(self, request: Request, **_: str) -> Response:
@@ -114,7 +122,7 @@ class TaskRunEnd(TaskRunView):
     def post(self, request: Request, **_: str) -> Response:
         """Release nothing more, for good; what has begun finishes."""
         services.taskrun_end(run=self.found(), actor=self.actor)
-        return Response(TaskRunObject(self.found()).data)
+        return Response(self.shown())
 
 
 class TaskRunRecreate(TaskRunView):
@@ -124,7 +132,7 @@ class TaskRunRecreate(TaskRunView):
     def post(self, request: Request, **_: str) -> Response:
         """A new run of the same task for the devices that failed in this one."""
         made = services.taskrun_recreate(run=self.found(), actor=self.actor)
-        return Response(TaskRunObject(made).data, status=201)
+        return Response(self.shown(made), status=201)
 
 
 class TaskRunGiveUp(TaskRunView):
@@ -134,4 +142,4 @@ class TaskRunGiveUp(TaskRunView):
     def post(self, request: Request, **_: str) -> Response:
         """Wait no more for a device that has begun and is not heard any more: it counts as failed."""
         services.taskrun_give_up(run=self.found(), device=self.checked(OneDevice)["device"], actor=self.actor)
-        return Response(TaskRunObject(self.found()).data)
+        return Response(self.shown())

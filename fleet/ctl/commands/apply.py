@@ -13,14 +13,14 @@ from fleet.ctl.client import Client
 from fleet.ctl.commands.watch import watch
 from fleet.ctl.errors import Exit, Refused
 from fleet.ctl.output import say, warn
-from fleet.ctl.session import client, deployment_path, taskrun_path
+from fleet.ctl.session import agentrelease_path, client, deployment_path, taskrun_path
 from fleet.ctl.watching import Timing
 
 SUFFIXES = (".yaml", ".yml", ".json")
 #: The server takes no larger text; more of a file is not even read.
 MAX_BYTES = 1_048_576
 #: Kinds that come to an end, so that ``--watch`` can follow them.
-WATCHED = {"Deployment": deployment_path, "TaskRun": taskrun_path}
+WATCHED = {"Deployment": deployment_path, "TaskRun": taskrun_path, "AgentRelease": agentrelease_path}
 
 
 def texts(source: str) -> Iterator[tuple[str, bytes]]:

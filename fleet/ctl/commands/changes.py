@@ -16,7 +16,11 @@ from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_p
 from fleet.ctl.watching import EVERY_SECONDS, Timing
 
 #: Kinds that are deleted by commands of their own.
-OWN_COMMANDS = {"TaskRun": "fleetctl taskrun", "TaskSchedule": "fleetctl schedule"}
+OWN_COMMANDS = {
+    "TaskRun": "fleetctl taskrun",
+    "AgentRelease": "fleetctl agentrelease",
+    "TaskSchedule": "fleetctl schedule",
+}
 Name = Annotated[str, typer.Argument(help="Name of a deployment, or namespace/name.")]
 
 

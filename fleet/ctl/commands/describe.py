@@ -9,7 +9,7 @@ import typer
 
 from fleet.ctl.client import Client, segment
 from fleet.ctl.output import moment, say, table
-from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path, taskrun_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, agentrelease_path, client, deployment_path, taskrun_path
 
 app = typer.Typer(no_args_is_help=True, help="Everything about one object.")
 
@@ -55,7 +55,20 @@ def taskrun(
     namespace: Namespace = DEFAULT_NAMESPACE,
 ) -> None:
     """Where a task run stands, on which devices, and what their journals say."""
-    server, path = client(context), taskrun_path(name, namespace)
+    _run(client(context), taskrun_path(name, namespace))
+
+
+@app.command("agentrelease")
+def agentrelease(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name, or namespace/name.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+) -> None:
+    """Where an agent release stands, on which devices, and what their journals say."""
+    _run(client(context), agentrelease_path(name, namespace))
+
+
+def _run(server: Client, path: str) -> None:
     found = server.get(path)
     metadata, status = found["metadata"], found["status"]
     _fields(

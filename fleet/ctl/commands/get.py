@@ -12,7 +12,7 @@ import typer
 from fleet.ctl.client import segment
 from fleet.ctl.errors import Exit, Refused
 from fleet.ctl.output import Format, moment, show
-from fleet.ctl.session import DEFAULT_NAMESPACE, client, deployment_path, schedule_path, taskrun_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, agentrelease_path, client, deployment_path, schedule_path, taskrun_path
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="table, yaml, json or name.")]
 Row = Callable[[dict[str, Any]], Sequence[object]]
@@ -23,6 +23,8 @@ class Kind(StrEnum):
     DEPLOYMENT = "deployment"
     TASKRUNS = "taskruns"
     TASKRUN = "taskrun"
+    AGENTRELEASES = "agentreleases"
+    AGENTRELEASE = "agentrelease"
     SCHEDULES = "taskschedules"
     SCHEDULE = "taskschedule"
     DEVICES = "devices"
@@ -141,6 +143,13 @@ TASKRUNS = Sort(
     _full_name,
     has_labels=True,
 )
+AGENTRELEASES = Sort(
+    "agentreleases/",
+    ("NAMESPACE", "NAME", "VERSION", "PHASE", "TARGETS", "COMPLETED", "FAILED", "DEADLINE", "CREATED", "MESSAGE"),
+    lambda each: (*_taskrun_row(each)[:2], each["spec"]["version"], *_taskrun_row(each)[2:]),
+    _full_name,
+    has_labels=True,
+)
 SCHEDULES = Sort(
     "taskschedules/",
     ("NAMESPACE", "NAME", "TIMES", "TIME ZONE", "SUSPENDED", "NEXT", "LAST RUN", "MESSAGE"),
@@ -157,12 +166,19 @@ DEVICES = Sort(
 )
 GROUPS = Sort("groups/", ("NAME", "DEVICES", "DEPLOYERS"), _group_row, _name)
 TOKENS = Sort("enrolment-tokens/", ("NAME", "USES", "EXPIRES", "REVOKED", "GROUPS"), _token_row, _name)
-NAMESPACED = {DEPLOYMENTS: deployment_path, TASKRUNS: taskrun_path, SCHEDULES: schedule_path}
+NAMESPACED = {
+    DEPLOYMENTS: deployment_path,
+    TASKRUNS: taskrun_path,
+    AGENTRELEASES: agentrelease_path,
+    SCHEDULES: schedule_path,
+}
 SORTS = {
     Kind.DEPLOYMENTS: DEPLOYMENTS,
     Kind.DEPLOYMENT: DEPLOYMENTS,
     Kind.TASKRUNS: TASKRUNS,
     Kind.TASKRUN: TASKRUNS,
+    Kind.AGENTRELEASES: AGENTRELEASES,
+    Kind.AGENTRELEASE: AGENTRELEASES,
     Kind.SCHEDULES: SCHEDULES,
     Kind.SCHEDULE: SCHEDULES,
     Kind.DEVICES: DEVICES,
@@ -187,7 +203,9 @@ def get(
     """Show one object or a list."""
     sort = SORTS[kind]
     if selector and (name or not sort.has_labels):
-        raise Refused("--selector is for lists of deployments, task runs, task schedules and devices", Exit.USAGE)
+        raise Refused(
+            "--selector is for lists of deployments, task runs, agent releases, task schedules and devices", Exit.USAGE
+        )
     if name:
         found = [client(context).get(_path(sort, name, namespace))]
     else:

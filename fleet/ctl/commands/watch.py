@@ -14,7 +14,7 @@ from rich.text import Text
 from fleet.ctl import watching
 from fleet.ctl.client import Client
 from fleet.ctl.output import console, plain, say
-from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, client, deployment_path, taskrun_path
+from fleet.ctl.session import DEFAULT_NAMESPACE, Namespace, agentrelease_path, client, deployment_path, taskrun_path
 from fleet.ctl.watching import Seen, Timing
 
 app = typer.Typer(no_args_is_help=True, help="Follow something until it is decided.")
@@ -57,6 +57,17 @@ def taskrun(
 ) -> None:
     """Follow a task run; ends with 0 when all its devices have completed, 1 when it failed or was ended."""
     raise typer.Exit(watch(client(context), taskrun_path(name, namespace), Timing(timeout)))
+
+
+@app.command("agentrelease")
+def agentrelease(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name, or namespace/name.")],
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which to give up (exit code 6).")] = None,
+) -> None:
+    """Follow an agent release; ends with 0 when all its devices run the version, 1 when it failed or was ended."""
+    raise typer.Exit(watch(client(context), agentrelease_path(name, namespace), Timing(timeout)))
 
 
 def watch(server: Client, path: str, timing: Timing) -> int:
