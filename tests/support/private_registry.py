@@ -23,7 +23,7 @@ from tests.support.podman import need_podman
 PROXIED = "registry.site.example"
 USER, PASSWORD = "edge", "s3cret-right"
 #: As ``htpasswd -nbB edge s3cret-right`` prints it, with a cost that suits tests.
-_HTPASSWD = "edge:$2b$04$NcEfOvw2.XB9Q0514ogbaOl4cpue8mw4HzbWNAU4lhoZDQpSU4zxO\n"
+HTPASSWD = "edge:$2b$04$NcEfOvw2.XB9Q0514ogbaOl4cpue8mw4HzbWNAU4lhoZDQpSU4zxO\n"
 
 
 class _PodmanOfSite(IsolatedPodman):
@@ -63,7 +63,7 @@ def private_site() -> Iterator[PrivateSite]:
         folder = Path(tempfile.mkdtemp(prefix="fleet-", dir="/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         authority = Authority(folder / "authority")
-        (folder / "htpasswd").write_text(_HTPASSWD)
+        (folder / "htpasswd").write_text(HTPASSWD)
         guard = Guard(authority.ca_file, *authority.issue("127.0.0.1", PROXIED), folder / "htpasswd")
         registry = stack.enter_context(LoopbackRegistry(folder / "registry", guard))
         proxy = stack.enter_context(ForwardProxy(hosts={f"{PROXIED}:443": registry.address}))

@@ -115,17 +115,21 @@ def place(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def worse(url: str, target: str) -> str:
+    """Why a server may not send us from one address to another, in words that follow the latter; empty when it may."""
+    if problem := url_problem(target):
+        return problem
+    if urlsplit(target).scheme == "oci":
+        return "is no address of a web server"
+    return "leaves https" if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https" else ""
+
+
 def _next(url: str, location: str) -> str:
     """Where a redirect leads: never out of encryption, and never to what is no server."""
     if not location:
         raise FetchError(f"{place(url)} redirects to nowhere: its answer has no Location")
     target = urljoin(url, location)
-    problem = url_problem(target)
-    if not problem and urlsplit(target).scheme == "oci":
-        problem = "is no address of a web server"
-    if not problem and urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
-        problem = "leaves https"
-    if problem:
+    if problem := worse(url, target):
         raise FetchError(f"{place(url)} redirects to {place(target)}, which is not followed: it {problem}")
     return target
 

@@ -10,9 +10,9 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 import requests
 
-from agent.releases.fetch.client import Client, place, require
+from agent.releases.fetch.client import Client, place, require, worse
 from agent.releases.fetch.errors import FetchError
-from agent.wire.artifacts import is_loopback, url_problem
+from agent.wire.artifacts import is_loopback
 from agent.wire.manifest import AgentUpgrade
 
 _MAX_BYTES = 4_194_304
@@ -107,7 +107,7 @@ def _token(client: Client, challenge: str, url: str) -> str:
     scheme, _, rest = challenge.partition(" ")
     asked = dict(_CHALLENGE.findall(rest))
     realm = asked.pop("realm", "")
-    if scheme.lower() != "bearer" or url_problem(realm):
+    if scheme.lower() != "bearer" or worse(url, realm):
         raise FetchError(f"{place(url)} wants a login; devices fetch releases from registries that need none")
     query = urlencode({name: value for name, value in asked.items() if name in ("service", "scope")})
     with client.get(f"{realm}{'&' if '?' in realm else '?'}{query}") as response:
