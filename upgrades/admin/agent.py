@@ -24,7 +24,7 @@ from fleet.core.manifest_text import dump
 from upgrades import policy, services
 from upgrades.admin import looks
 from upgrades.admin.agent_forms import AgentForm
-from upgrades.models import DesiredAgent, Standing
+from upgrades.models import BEGUN, DesiredAgent, Standing
 from upgrades.selectors import may_be_retried
 
 CHANGE = "upgrades.change_desiredagent"
@@ -139,6 +139,15 @@ def agent(request: HttpRequest, device: Device) -> SafeString:
         "needs_setup": row is not None and row.state == Standing.UNABLE,
     }
     return mark_safe(render_to_string("fleet/device_agent.html", context, request=request))  # noqa: S308
+
+
+@panels.add_forget_warning
+def at_work(device: Device) -> list[str]:
+    """What forgetting a device does that is at work on its agent."""
+    row = wanted(device)
+    if row is None or row.attempt is None or row.attempt.state not in BEGUN:
+        return []
+    return ["It is at work on an agent upgrade; that goes on, and nobody will hear how it ends."]
 
 
 @admin.register(DesiredAgent)

@@ -41,6 +41,7 @@ def test_an_operator_sets_an_agent_retries_gives_up_and_lets_the_device_keep_wha
     assert {"set-agent", "keep-agent"} <= buttons(shown)
     agents.says_attempt(device, AttemptState.RUNNING)
     assert "give-up-agent" in buttons(operator.get(page))
+    assert "at work on an agent upgrade" in words(operator.get(at("devices_device_forget", device.pk)))
     shown = operator.post(at("devices_device_give-up-agent", device.pk), follow=True)
     assert "Given up by operator" in words(shown)
     assert "retry-agent" in buttons(shown)

@@ -49,7 +49,8 @@ def test_of_a_folder_every_manifest_is_tried(fleetctl: Fleetctl, world: World, t
     (tmp_path / "README.md").write_text("no manifest")
     done = fleetctl("apply", "-f", str(tmp_path))
     assert done.code == 1
-    assert done.stderr == f'{bad}: kind: found "Pod"; allowed: Deployment, TaskRun, TaskSchedule, Device, AgentRelease\n'
+    kinds = "Deployment, TaskRun, TaskSchedule, Device, AgentRelease"
+    assert done.stderr == f'{bad}: kind: found "Pod"; allowed: {kinds}\n'
     assert sorted(Deployment.objects.values_list("name", flat=True)) == ["b", "c"]
 
 
