@@ -170,7 +170,7 @@ def _task_runs() -> dict[str, Any]:
                 "run": run,
                 "phase": task_looks.phase(run.phase),
                 "progress": task_looks.progress(run),
-                "link": reverse("admin:tasks_taskrun_change", args=[run.pk]),
+                "link": task_looks.address(run),
             }
             for run in live_runs[:WAITING_SHOWN]
         ],

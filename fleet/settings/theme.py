@@ -82,6 +82,12 @@ def _rollouts() -> list[dict[str, Any]]:
     return [
         _item("Deployments", "deployed_code", "admin:rollouts_deployment_changelist", "rollouts.view_deployment"),
         _item("Task runs", "system_update", "admin:tasks_taskrun_changelist", "tasks.view_taskrun"),
+        _item(
+            "Agent rollouts",
+            "published_with_changes",
+            "admin:tasks_agentrelease_changelist",
+            "tasks.view_agentrelease",
+        ),
         _item("Schedules", "event_repeat", "admin:tasks_taskschedule_changelist", "tasks.view_taskschedule"),
         _item("Attempts", "timeline", "admin:upgrades_attempt_changelist", "upgrades.view_attempt"),
         _item(

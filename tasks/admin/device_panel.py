@@ -5,7 +5,7 @@ from __future__ import annotations
 from devices.admin import panels
 from devices.models import Device
 from fleet.targeting.models import TargetState
-from tasks.models import LIVE_PHASES, TaskTarget
+from tasks.models import LIVE_PHASES, Kind, TaskTarget
 from upgrades.models import BEGUN
 
 
@@ -19,9 +19,10 @@ def runs(device: Device) -> list[str]:
 
 
 def _consequence(target: TaskTarget) -> str:
-    words = f"The task run {target.run} counts it as failed."
+    run = f"{Kind(target.run.kind).label} {target.run}"
+    words = f"The {run} counts it as failed."
     if target.canary:
-        words = f"It is a canary of the task run {target.run}: forgetting it counts as its failure and ends the run."
+        words = f"It is a canary of the {run}: forgetting it counts as its failure and ends the run."
     if target.attempt and target.attempt.state in BEGUN:
         words += " It is at work on the upgrade; that goes on, and nobody will hear how it ends."
     return words

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from fleet.core.adminkit import show
 from fleet.core.adminkit.show import Look
-from tasks.models import Phase, TaskRun, TaskSchedule
+from tasks.models import Kind, Phase, TaskRun, TaskSchedule
 
 PHASES: dict[str, Look] = {
     Phase.PENDING: Look("warn", "hourglass_top"),
@@ -39,6 +40,12 @@ SEGMENTS = (
     ("held back", "mute", ("Held",)),
     ("not started", "mute", ("NotStarted",)),
 )
+
+
+def address(run: TaskRun) -> str:
+    """Of its page."""
+    name = "agentrelease" if run.kind == Kind.AGENT_RELEASE else "taskrun"
+    return reverse(f"admin:tasks_{name}_change", args=[run.pk])
 
 
 def phase(name: str) -> SafeString:

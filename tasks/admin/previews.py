@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agent.wire.manifest import TaskRunSpec
+from agent.wire.manifest import AgentReleaseSpec, TaskRunSpec
 from devices.selectors import match
 from fleet.core.adminkit.manifests import difference
 from fleet.core.adminkit.previews import Preview, add_previewer
@@ -17,7 +17,7 @@ from tasks import services
 from tasks.models import TaskSchedule
 
 
-def _preview(admitted: Admitted, done: Done, spec: TaskRunSpec) -> Preview:
+def _preview(admitted: Admitted, done: Done, spec: TaskRunSpec | AgentReleaseSpec) -> Preview:
     metadata = admitted.manifest.metadata
     found = match(spec.targetSelector, spec.allowedGroups)
     return Preview(
@@ -35,6 +35,11 @@ def _run(admitted: Admitted, user: Any) -> Preview:
     return _preview(admitted, done, msgspec.convert(admitted.spec, TaskRunSpec))
 
 
+def _release(admitted: Admitted, user: Any) -> Preview:
+    done = services.taskrun_apply(manifest=admitted, actor=user, dry_run=True)
+    return _preview(admitted, done, msgspec.convert(admitted.spec, AgentReleaseSpec))
+
+
 def _schedule(admitted: Admitted, user: Any) -> Preview:
     done = services.schedule_apply(manifest=admitted, actor=user, dry_run=True)
     result = _preview(admitted, done, msgspec.convert(admitted.spec["template"], TaskRunSpec))
@@ -47,4 +52,5 @@ def _schedule(admitted: Admitted, user: Any) -> Preview:
 
 
 add_previewer("TaskRun", _run)
+add_previewer("AgentRelease", _release)
 add_previewer("TaskSchedule", _schedule)

@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AllValuesCheckboxFilter, ChoicesCheckboxFilter
@@ -23,7 +22,7 @@ from fleet.core.adminkit.records import records_of
 from fleet.core.labels import explain
 from tasks import selectors, services
 from tasks.admin import live, looks
-from tasks.models import LIVE_PHASES, TaskRun
+from tasks.models import LIVE_PHASES, Kind, TaskRun
 from upgrades.admin import origins
 
 EXAMPLE = """\
@@ -54,7 +53,7 @@ def _delete(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
 
 def _recreate(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
     made = services.taskrun_recreate(run=run, actor=user)
-    address = reverse("admin:tasks_taskrun_change", args=[made.pk])
+    address = looks.address(made)
     return format_html(
         '<a class="hf-link" href="{}">{}</a> was made for the devices that failed in {}.', address, made, run
     )
@@ -122,6 +121,11 @@ class TaskRunAdmin(EditorViews, LiveViews):
     empty_template = "fleet/no_taskruns.html"
     add_label = "New task run"
 
+    kind = Kind.TASK_RUN
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
+        return super().get_queryset(request).filter(kind=self.kind)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[TaskRun], search_term: str
     ) -> tuple[QuerySet[TaskRun], bool]:
@@ -171,11 +175,12 @@ class TaskRunAdmin(EditorViews, LiveViews):
         return {**super().detail_context(request, obj), **shown}
 
     def changing(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        return {**live.context(request, obj), **records_of(request, "TaskRun", str(obj))}
+        return {**live.context(request, obj), **records_of(request, obj.kind, str(obj))}
 
 
 @origins.add_origin
 def _runs_of(attempt_ids: Collection[int]) -> dict[int, str]:
     """An attempt leads to its run."""
     runs = selectors.runs_of_attempts(attempt_ids)
-    return {attempt: reverse("admin:tasks_taskrun_change", args=[run]) for attempt, run in runs.items()}
+    kinds = TaskRun.objects.in_bulk(runs.values())
+    return {attempt: looks.address(kinds[run]) for attempt, run in runs.items() if run in kinds}

@@ -17,7 +17,7 @@ BAD = sorted((FOLDER / "bad").glob("*.yaml"))
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.stem)
 def test_good_manifests_are_admitted(path: Path) -> None:
     (admitted,) = door.admit(path.read_bytes())
-    kinds = {"taskrun": "TaskRun", "taskschedule": "TaskSchedule", "device": "Device"}
+    kinds = {"taskrun": "TaskRun", "taskschedule": "TaskSchedule", "device": "Device", "agentrelease": "AgentRelease"}
     assert admitted.manifest.kind == kinds.get(path.stem, "Deployment")
 
 

@@ -15,6 +15,8 @@ from fleet.core.adminkit.pages import ServiceAdmin
 from fleet.core.door import admit
 from fleet.core.kinds import manifests_apply
 from fleet.core.models import AuditEntry
+from releases.services import release_note
+from releases.services.shelving import Elsewhere
 from rollouts.models import Deployment
 from tasks.models import TaskRun, TaskSchedule
 from tasks.services import schedule_apply
@@ -27,6 +29,7 @@ from vault.services import secret_put
 pytestmark = pytest.mark.clause("ADM-1")
 GOOD = Path(__file__).parents[2] / "contract" / "manifests" / "good"
 TASKRUN, SCHEDULE = GOOD / "taskrun.yaml", GOOD / "taskschedule.yaml"
+RELEASE = GOOD / "agentrelease.yaml"
 
 OPERATIONS = [
     (f"{model._meta.app_label}_{model._meta.model_name}", operation.name)
@@ -53,6 +56,12 @@ def objects(world: World) -> Objects:
     secret = secret_put(namespace="default", name="db", values={"a": "1", "b": "2"}, registry="", actor=None)
     (run,) = manifests_apply(manifests=admit(TASKRUN.read_bytes()), actor=None)
     assert run.pk is not None
+    (rollout,) = manifests_apply(manifests=admit(RELEASE.read_bytes()), actor=None)
+    assert rollout.pk is not None
+    shelved = release_note(
+        elsewhere=Elsewhere("1.2.3", "amd64", "ab" * 32, 1000, "https://example.com/a"),
+        actor=None,
+    )
     schedule = schedule_apply(manifest=admit(SCHEDULE.read_bytes())[0], actor=None)
     assert schedule.pk is not None
     times = {"begin_until": world.now, "offered_at": world.now}
@@ -71,6 +80,8 @@ def objects(world: World) -> Objects:
         "devices_devicegroup": world.group().pk,
         "vault_secret": secret.pk,
         "tasks_taskrun": run.pk,
+        "tasks_agentrelease": rollout.pk,
+        "releases_shelvedrelease": shelved.pk,
         "tasks_taskschedule": schedule.pk,
         "upgrades_attempt": attempt.pk,
     }
