@@ -40,10 +40,10 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """``silent_seconds`` since the last output (or the start), while it runs; the rest once it has ended.
+    """``silent_seconds`` since the last output (or the start), while it runs; ``exit_code`` once it has ended: negative
+    or above 128 when a signal ended it.
 
-    ``exit_code`` is negative or above 128 when a signal ended it; ``tail`` the end of its output, at most
-    :data:`MAX_TAIL_CHARS`, printable characters and line breaks only.
+    ``tail`` is the end of its output so far, at most :data:`MAX_TAIL_CHARS`, printable characters and line breaks only.
     """
 
     state: JobState

@@ -251,7 +251,7 @@ LAYOUTS = {
     "a folder": "rm active && mkdir active",
     "dangling": "ln --symbolic --force --no-dereference releases/1.2.3 active",
     "outside": "ln --symbolic --force --no-dereference /tmp active",
-    "damaged": "for file in releases/*/fleet-agent; do echo >> $file; done",
+    "damaged": "for f in releases/*/fleet-agent; do cp $f $f.new && echo >> $f.new && mv $f.new $f; done",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from agent.releases.description import formats_problem
+from agent.releases.description import formats_problem, place
 from agent.updater.attempt import Attempt
 from agent.updater.binary.case import MEND
 from agent.updater.binary.host import Host
@@ -25,41 +25,42 @@ class AgentRepair:
         self._sleep = sleep
 
     def run(self, attempt: Attempt) -> str:
-        """The place whose agent runs now and stays up, or empty; what runs already is left alone.
+        """The place whose agent runs now and stays up, or empty; what runs already is left alone. The candidate is none
+        of them: that it stays up is not what it failed to prove.
 
         Raises:
             MachineError: systemd or the disk gives no answer.
         """
-        if self._stays_up():
-            return self._host.active()
-        for place in self._whole(attempt):
-            self._say(f"tries {place}")
-            if self._starts(place):
-                return place
+        if self._stays_up() and (active := self._host.active()) != _candidate(attempt):
+            return active
+        for name in self._whole(attempt):
+            self._say(f"tries {name}")
+            if self._starts(name):
+                return name
         self._say(f"no release on this device can be started; {MEND}, then run fleet-updater repair again")
         return ""
 
     def _whole(self, attempt: Attempt) -> Iterator[str]:
         """First the agent from before the upgrade, then the others, the newest first."""
-        previous = next((record.release for record in attempt.records if record.release), "")
-        places = self._host.places()
-        for place in sorted(places, key=lambda name: name != previous):
-            if problem := self._host.damage(place) or self._format_problem(place, previous):
-                self._say(f"{place} cannot be taken: {problem}")
+        previous = _previous(attempt)
+        for name in sorted(self._host.places(), key=lambda name: name != previous):
+            unproven = "it did not prove itself" if name == _candidate(attempt) else ""
+            if problem := unproven or self._host.damage(name) or self._format_problem(name, previous):
+                self._say(f"{name} cannot be taken: {problem}")
             else:
-                yield place
+                yield name
 
-    def _format_problem(self, place: str, previous: str) -> str:
+    def _format_problem(self, name: str, previous: str) -> str:
         """Of a previous release that cannot be read nothing is known, and any agent is better than none."""
         try:
-            return formats_problem(self._host.release(place).formats, self._host.release(previous).formats)
+            return formats_problem(self._host.release(name).formats, self._host.release(previous).formats)
         except MachineError:
             return ""
 
-    def _starts(self, place: str) -> bool:
+    def _starts(self, name: str) -> bool:
         try:
             self._host.stop_agent()
-            self._host.switch(place)
+            self._host.switch(name)
             self._host.start_agent()
         except MachineError as error:
             self._say(str(error))
@@ -76,3 +77,14 @@ class AgentRepair:
                 return False
             self._sleep(POLL_SECONDS)
             waited += POLL_SECONDS
+
+
+def _previous(attempt: Attempt) -> str:
+    """Where the agent from before the upgrade lies; empty when it is not known."""
+    return next((record.release for record in attempt.records if record.release), "")
+
+
+def _candidate(attempt: Attempt) -> str:
+    """Where the candidate lies; empty when it is the agent from before, or not known."""
+    found = place(attempt.target) if attempt.target else ""
+    return found if found != _previous(attempt) else ""

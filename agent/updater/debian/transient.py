@@ -80,7 +80,7 @@ class TransientUnits:
         if found["SubState"] == "exited" or found["ActiveState"] == "failed":
             code = int(found["ExecMainStatus"] or 0)
             return JobStatus(JobState.ENDED, exit_code=-code if _was_killed(found) else code, tail=self._tail(name))
-        return JobStatus(JobState.RUNNING, silent_seconds=self._silence(name, found))
+        return JobStatus(JobState.RUNNING, silent_seconds=self._silence(name, found), tail=self._tail(name))
 
     def stop(self, name: str) -> None:
         """End it, and forget how it ended.

@@ -84,9 +84,10 @@ def test_a_silent_device_is_given_up_by_the_command_that_the_run_names(
 ) -> None:
     _apply(fleetctl, world.taskrun())
     too_early = fleetctl("taskrun", "give-up", "upgrade", "edge-1")
-    assert (too_early.code, "allowed: accepted, running, repair-required or rollback-failed" in too_early.stderr) == (5, True), (
-        too_early.stderr
-    )
+    assert (too_early.code, "allowed: accepted, running, repair-required or rollback-failed" in too_early.stderr) == (
+        5,
+        True,
+    ), too_early.stderr
     world.says_attempt(edge, AttemptState.ACCEPTED)
     world.goes(edge, Connectivity.OFFLINE)
     services.sweep()

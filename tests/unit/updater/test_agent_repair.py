@@ -53,12 +53,11 @@ def test_root_gets_the_agent_from_before_when_it_can_be_started_again(lost: Upgr
 
 
 def test_otherwise_the_newest_other_release_that_is_whole_and_starts(lost: UpgradingAgent) -> None:
-    lost.the_host.faults.damaged = {lost.candidate: "fleet-agent was changed"}
     done, said = repair(lost)
     assert done
     assert said[1:] == [
         "tries 2.0.0-200000000000",
-        f"{lost.candidate} cannot be taken: fleet-agent was changed",
+        f"{lost.candidate} cannot be taken: it did not prove itself",
         "tries 1.0.0",
         "repaired: the agent of 1.0.0 runs; attempts are taken on again",
     ]
@@ -74,6 +73,16 @@ def test_when_none_can_be_started_root_learns_what_to_run_and_the_attempt_waits_
         "then run fleet-updater repair again"
     )
     assert lost.attempt(UID).state is AttemptState.ROLLBACK_FAILED
+
+
+def test_a_candidate_that_stays_up_is_no_agent_that_was_proven(lost: UpgradingAgent) -> None:
+    lost.the_host.switch(lost.candidate)
+    lost.the_host.start_agent()
+    lost.clock.forward(60)
+    done, said = repair(lost)
+    assert done
+    assert lost.the_host.link == "1.0.0"
+    assert f"{lost.candidate} cannot be taken: it did not prove itself" in said
 
 
 def test_what_setup_has_brought_back_is_left_alone(lost: UpgradingAgent) -> None:
