@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class ReleasesConfig(AppConfig):
     name = "releases"
-    verbose_name = "Agent releases"
+    verbose_name = "Shelf"

@@ -12,8 +12,10 @@ from agent.wire.messages import AttemptState
 from devices.models import Device
 from fleet.core import clock
 from fleet.core.door import admit
+from releases.services import release_note
+from releases.services.shelving import Elsewhere
 from tasks.models import TaskRun
-from tasks.services import schedule_apply
+from tasks.services import schedule_apply, taskrun_apply, taskrun_evaluate
 from tests.browser.conftest import TELEPHONE
 from tests.browser.probes import cut, faint, nameless, width
 from tests.integration.admin.pages import at
@@ -25,7 +27,9 @@ from upgrades.services import agent_upgrade_set
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-SCHEDULE = Path(__file__).parents[1] / "contract" / "manifests" / "good" / "taskschedule.yaml"
+GOOD = Path(__file__).parents[1] / "contract" / "manifests" / "good"
+SCHEDULE, RELEASE = GOOD / "taskschedule.yaml", GOOD / "agentrelease.yaml"
+ELSEWHERE = Elsewhere("1.4.0", "amd64", "ab" * 32, 23_400_000, "oci://registry.example.com:5000/fleet/agent:1.4.0-amd64")
 pytestmark = [pytest.mark.clause("TSK-8"), pytest.mark.slow]
 
 
@@ -60,7 +64,19 @@ def _pages(upgrading: Upgrading) -> dict[str, str]:
     schedule = schedule_apply(manifest=admitted, actor=None).pk
     run, attempt = upgrading.started.pk, upgrading.attempt(upgrading.busy).pk
     agent_upgrade_set(device=upgrading.busy, target=target(), actor=None)
+    shelved = release_note(elsewhere=ELSEWHERE, actor=None, notes="for the lab").pk
+    (admitted,) = admit(RELEASE.read_bytes())
+    rollout = taskrun_apply(manifest=admitted, actor=None).pk
+    assert rollout
+    taskrun_evaluate(run_id=rollout)
     return {
+        "shelf": at("releases_shelvedrelease_changelist"),
+        "release": at("releases_shelvedrelease_change", shelved),
+        "new release": at("releases_shelvedrelease_add"),
+        "release elsewhere": f"{at('releases_shelvedrelease_add')}?elsewhere",
+        "agent rollouts": at("tasks_agentrelease_changelist"),
+        "agent rollout": at("tasks_agentrelease_change", rollout),
+        "new agent rollout": at("tasks_agentrelease_add"),
         "overview": at("index"),
         "runs": at("tasks_taskrun_changelist"),
         "run": at("tasks_taskrun_change", run),
