@@ -35,8 +35,9 @@ LIVE_PHASES = (Phase.PENDING, Phase.CANARY, Phase.RUNNING)
 
 
 class TaskRun(ConcurrentTransitionMixin, models.Model):
-    """One run of a task, or one agent version brought to a set of devices: what is frozen, gated and released is the
-    same. Its row stays after a deletion, as history; the name is free again then (TSK-7).
+    """One run of a task, or one agent version for a set of devices. Its row stays after a deletion, as history (TSK-7).
+
+    What is frozen, gated and released is the same for both kinds; the name is free again after a deletion.
     """
 
     kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.TASK_RUN)

@@ -46,6 +46,8 @@ def _sections() -> Iterator[str]:
     from fleet.targeting.models import ARROWS, AbstractTarget  # noqa: PLC0415
 
     for model in apps.get_models():
+        if model._meta.proxy:
+            continue  # its states are those of the model behind it
         for field in model._meta.get_fields():
             if not isinstance(field, FSMField):
                 continue

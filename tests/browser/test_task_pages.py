@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 GOOD = Path(__file__).parents[1] / "contract" / "manifests" / "good"
 SCHEDULE, RELEASE = GOOD / "taskschedule.yaml", GOOD / "agentrelease.yaml"
-ELSEWHERE = Elsewhere("1.4.0", "amd64", "ab" * 32, 23_400_000, "oci://registry.example.com:5000/fleet/agent:1.4.0-amd64")
+ELSEWHERE = Elsewhere(
+    "1.4.0", "amd64", "ab" * 32, 23_400_000, "oci://registry.example.com:5000/fleet/agent:1.4.0-amd64"
+)
 pytestmark = [pytest.mark.clause("TSK-8"), pytest.mark.slow]
 
 

@@ -9,7 +9,7 @@ from agent.releases.description import place
 from agent.updater.binary.executor import AgentUpgrades
 from agent.updater.binary.host import Host
 from agent.updater.binary.simulated import HostFaults, SimulatedHost
-from agent.updater.executor import SystemUpgrade
+from agent.updater.executor import Executor, SystemUpgrade
 from agent.updater.machine import Machine
 from agent.updater.simulated import SimulatedMachine
 from agent.updater.store import JournalStore
@@ -46,7 +46,7 @@ class UpgradingAgent(UpdatingDevice):
         self.store.open()
         machine = self.machine
         host = cast("Host", FusedMachine(cast("SimulatedMachine", self.host), fuse)) if fuse else self.host
-        executors = [SystemUpgrade(cast("Machine", machine)), AgentUpgrades(host)]
+        executors: list[Executor] = [SystemUpgrade(cast("Machine", machine)), AgentUpgrades(host)]
         self.updater = Updater(machine, self.store, executors, Release(built=BUILT))
         self.boots = machine.boots
 
