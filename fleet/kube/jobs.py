@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 
 from fleet.core.jobs import periodic, scheduled
-from fleet.kube.client import Cluster
 from fleet.kube.services import cluster_sync
 
 SYNC_SECONDS = 5.0
@@ -19,6 +18,8 @@ LEASE_SECONDS = 60
 def sync() -> None:
     """Repair whatever differs between the cluster and us."""
     if settings.FLEET_KUBECONFIG:
+        from fleet.kube.client import Cluster  # noqa: PLC0415  (the library is large, and most processes need none of it)
+
         cluster_sync(cluster=Cluster(settings.FLEET_KUBECONFIG))
 
 

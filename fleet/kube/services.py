@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -16,7 +16,6 @@ from fleet.core import clock, kinds
 from fleet.core.door import ManifestInvalid, admit
 from fleet.core.errors import Conflict, Denied
 from fleet.core.jobs import each
-from fleet.kube.client import Cluster, Object
 from fleet.kube.crds import KINDS, Definition
 from fleet.kube.models import ClusterObject
 from fleet.kube.policy import status_of
@@ -29,6 +28,9 @@ from tasks.models import Kind as TaskKind
 from tasks.models import TaskRun
 from tasks.selectors import run_status
 from tasks.services import taskrun_delete
+
+if TYPE_CHECKING:
+    from fleet.kube.client import Cluster, Object
 
 #: What kubectl notes for itself; it is the manifest once more.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
