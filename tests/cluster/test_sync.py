@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
 
 from fleet.core.door import admit
 from fleet.kube.client import FINALIZER
 from fleet.kube.client import Cluster as Client
+from fleet.kube.crds import KINDS
 from fleet.kube.models import ClusterObject
 from fleet.kube.services import cluster_sync
 from harness.cluster.server import Account, Cluster
+from harness.waiting import wait_until
 from rollouts.models import Deployment, Revision
 from rollouts.services import deployment_apply, revision_evaluate
 from tasks.models import TaskRun
@@ -135,3 +140,71 @@ def test_a_local_object_of_the_same_name_is_left_alone(cluster: Cluster, client:
     kubectl("delete", "fleetdep", "analysis-api")
     cluster_sync(cluster=client)
     assert Deployment.objects.exists()
+
+
+@pytest.mark.clause("K8S-2")
+def test_what_is_changed_here_on_an_object_of_the_cluster_is_changed_back(cluster: Cluster, client: Client) -> None:
+    cluster.kubectl().apply(printed_manifest())
+    cluster_sync(cluster=client)
+    (manifest,) = admit(json.dumps({**printed_manifest(), "spec": {**printed_manifest()["spec"], "allowedGroups": []}}))
+    deployment_apply(manifest=manifest, actor=None)
+    assert "allowedGroups" not in Revision.objects.first().spec
+    assert cluster_sync(cluster=client) == 0
+    assert Revision.objects.first().spec["allowedGroups"] == ["lab"]
+
+
+@pytest.fixture
+def without_rights(cluster: Cluster, client: Client) -> Iterator[Callable[[], object]]:
+    """Takes the control plane's rights away, until the end of the test."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/harmony-fleet"
+    rules = cluster.ask("GET", path)["rules"]
+
+    def change(to: list[dict[str, Any]]) -> None:
+        cluster.ask("PATCH", path, {"rules": to}, kind="application/merge-patch+json")
+
+    def may_list() -> bool:
+        try:
+            return bool(client.objects(KINDS[0]) is not None)
+        except ApiException:
+            return False
+
+    def take() -> None:
+        change([])
+        wait_until(lambda: not may_list(), seconds=30, what="the right is gone")
+
+    yield take
+    change(rules)
+    wait_until(may_list, seconds=30, what="the right is back")
+
+
+@pytest.mark.clause("K8S-6")
+def test_a_missing_right_is_named_and_nothing_is_taken_for_deleted(
+    cluster: Cluster, client: Client, without_rights: Callable[[], object]
+) -> None:
+    cluster.kubectl().apply(printed_manifest())
+    cluster_sync(cluster=client)
+    without_rights()
+    with pytest.raises(
+        ApiException, match=r'cannot list resource .*"deployments.*" in API group .*fleet\.nationtech\.io'
+    ):
+        cluster_sync(cluster=client)
+    assert Deployment.objects.get().life == "active"
+
+
+@pytest.mark.clause("K8S-2")
+def test_a_killed_api_server_costs_a_pass_and_nothing_else(
+    new_cluster: Callable[..., Cluster], control_plane_account: Account
+) -> None:
+    own = new_cluster()
+    client = Client(str(own.kubeconfig(control_plane_account)))
+    own.kubectl().apply(printed_manifest())
+    assert cluster_sync(cluster=client) == 0
+    own.kill_api()
+    with pytest.raises(HTTPError):
+        cluster_sync(cluster=client)
+    assert Deployment.objects.get().life == "active"
+    own.start_api()
+    own.compact()
+    own.kubectl().apply(RUN)
+    wait_until(lambda: cluster_sync(cluster=client) == 0, seconds=30, what="a pass that goes through")
+    assert TaskRun.objects.get().name == "upgrade-device-1"
