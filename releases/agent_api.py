@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 
 from devices.agent_views import agent_view, device_of
 from fleet.core.errors import NotFound
+from releases.models import ShelvedRelease
 from releases.selectors import release_of
 
 _CHUNK = 262_144
@@ -32,7 +33,7 @@ def archive(request: HttpRequest, sha256: str) -> HttpResponse:
         response["Content-Range"] = f"bytes */{size}"
     else:
         span = part or range(size)
-        response = StreamingHttpResponse(_pieces(release.file.open("rb"), span), status=206 if part else 200)
+        response = StreamingHttpResponse(_pieces(_opened(release), span), status=206 if part else 200)
         response["Content-Length"] = str(len(span))
         if part:
             response["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{size}"
@@ -41,6 +42,15 @@ def archive(request: HttpRequest, sha256: str) -> HttpResponse:
     response["ETag"] = etag
     response["Cache-Control"] = "private, max-age=31536000, immutable"
     return cast("HttpResponse", response)  # the views for devices know no other kind
+
+
+def _opened(release: ShelvedRelease) -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", release.file.open("rb"))
+    except FileNotFoundError:  # as after a backup that had the database alone
+        raise NotFound(
+            f"the archive of release {release} is gone from the control plane; it has to be added again"
+        ) from None
 
 
 def _part(asked: str, size: int) -> range | None:

@@ -7,7 +7,7 @@ import tarfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, cast
 
 import msgspec
 
@@ -19,6 +19,9 @@ MAX_ARCHIVE_BYTES = 268_435_456
 MAX_UNPACKED_BYTES = 2_147_483_648
 MAX_ENTRIES = 20_000
 MAX_DESCRIPTION_BYTES = 4_194_304
+#: Of a header that only holds a long name or more of the one after it; all of it is read into memory.
+MAX_EXTENDED_BYTES = 65_536
+_EXTENDED = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, b"X")
 DESCRIPTION = "release.json"
 _CHUNK = 262_144
 
@@ -26,6 +29,15 @@ _CHUNK = 262_144
 class _Description(msgspec.Struct):
     version: str = ""
     architecture: str = ""
+
+
+class _Member(tarfile.TarInfo):
+    """Refuses a long header before it is read, since the archive decides its size."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENDED and self.size > MAX_EXTENDED_BYTES:
+            raise ValueError(f"it has a header of {self.size:,} bytes; allowed: {MAX_EXTENDED_BYTES:,}")
+        return cast("tarfile.TarInfo", super()._proc_member(tar))  # type: ignore[misc]  # meant to be extended
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,7 @@ def _digest(archive: IO[bytes]) -> tuple[str, int]:
 
 def _description(archive: IO[bytes]) -> _Description:
     """Raises ValueError when there is none within the limits."""
-    with tarfile.open(fileobj=archive, mode="r|gz") as tar:
+    with tarfile.open(fileobj=archive, mode="r|gz", tarinfo=_Member) as tar:
         for member in _limited(tar):
             parts = member.name.removeprefix("./").split("/")
             if len(parts) == 2 and parts[1] == DESCRIPTION and member.isfile():

@@ -93,8 +93,8 @@ LOGIN_REDIRECT_URL = reverse_lazy("admin:index")
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "static"
-# Archives of releases; several web servers have to share it.
-MEDIA_ROOT = DATA_DIR / "files"
+# Archives of releases.
+MEDIA_ROOT: Path | str = os.environ.get("FLEET_FILES_DIR") or DATA_DIR / "files"
 STATICFILES_DIRS: list[Path] = []
 WHITENOISE_USE_FINDERS = True
 

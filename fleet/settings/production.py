@@ -5,6 +5,8 @@ No group source is configured (DEP-7): until ``FLEET_GROUP_SOURCE`` names one, n
 
 from __future__ import annotations
 
+import os
+
 from django.core.exceptions import ImproperlyConfigured
 
 from fleet.settings.base import *
@@ -38,6 +40,9 @@ url("FLEET_DATABASE_URL", ("postgres", "postgresql"), "postgres://user:password@
 url("FLEET_REDIS_URL", ("redis", "rediss"), "redis://:password@host:6379/0")
 DATABASES = {"default": database(DATA_DIR)}
 CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = broker(DATA_DIR)
+
+# Several web servers have to share it, so there is no default: without it the shelf takes no archives.
+MEDIA_ROOT = os.environ.get("FLEET_FILES_DIR", "")
 
 # TLS ends at a proxy in front of us, which must set this header itself.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

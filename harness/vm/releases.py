@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import subprocess
+import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +67,29 @@ class Workshop:
         _tar("--create", "--owner=0", "--group=0", "--use-compress-program=gzip -1", "--file", str(packed),
              "--directory", str(release.parent), release.name)  # fmt: skip
         return Archive(packed, version, str(about["architecture"]))
+
+
+def with_members(archive: Archive, *members: tarfile.TarInfo) -> Archive:
+    """The same archive with further members, which may be such as ``tar`` would never make."""
+    path = archive.path.with_name(f"{len(members)}-{members[0].name.replace('/', '_')}-{archive.path.name}")
+    with (
+        gzip.open(archive.path) as packed,
+        tarfile.open(fileobj=packed, mode="r|") as old,
+        gzip.open(path, "wb", compresslevel=1) as fresh,
+        tarfile.open(fileobj=fresh, mode="w|") as new,
+    ):
+        for member in old:
+            new.addfile(member, old.extractfile(member) if member.isfile() else None)
+        for member in members:
+            new.addfile(member, io.BytesIO(bytes(member.size)) if member.isfile() else None)
+    return Archive(path, archive.version, archive.architecture)
+
+
+def odd(name: str, type_: bytes = tarfile.REGTYPE, *, size: int = 0) -> tarfile.TarInfo:
+    """A member of that name, with so many zeros in it."""
+    member = tarfile.TarInfo(name)
+    member.type, member.size = type_, size
+    return member
 
 
 def replace(path: Path, text: str, mode: int = 0o644) -> None:

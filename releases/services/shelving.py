@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db import IntegrityError, transaction
@@ -18,6 +19,10 @@ from releases.models import ShelvedRelease
 from releases.selectors import wanted_by
 
 KIND = "Release"
+NO_PLACE = (
+    "this control plane has no folder for archives; set FLEET_FILES_DIR to one that all its web servers share, "
+    "or note a release by its address"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,10 @@ def release_upload(*, archive: UploadedFile[Any], actor: User | None, notes: str
     Raises:
         Invalid: it is no archive of a release.
         TooLarge: it is larger than any release.
-        Conflict: the same archive is there already.
+        Conflict: the same archive is there already, or there is no place for any.
     """
+    if not settings.MEDIA_ROOT:
+        raise Conflict(NO_PLACE)
     stream = cast("IO[bytes]", archive.file)
     found = reading.read(stream)
     fresh = ShelvedRelease(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from agent.releases.description import place
 from agent.wire.messages import AttemptState
-from harness.vm.releases import Archive, Change, Workshop, behaves
+from harness.vm.releases import Archive, Change, Workshop, behaves, odd, with_members
 from harness.waiting import wait_until
 from tests.vm.containers import import_web
 from tests.vm.upgrades import NEXT, UpgradeSite
@@ -129,6 +130,43 @@ def test_a_bad_candidate_leaves_the_agent_that_was(upgrades: UpgradeSite, worksh
     assert bad.words in end.message
     _old_agent_runs(upgrades, before)
     assert (device.agent_pid() == pid) is (bad.step != "restore"), "the agent was stopped for nothing"
+
+
+HOSTILE = {
+    "leads out of it": (odd("harmony-fleet-9.0.0/../../../../etc/cron.d/evil", size=10), ".."),
+    "has an absolute path": (odd("/etc/cron.d/evil", size=10), "/etc/cron.d/evil"),
+    "brings a device": (odd("harmony-fleet-9.0.0/disk", tarfile.BLKTYPE), "disk"),
+}
+
+
+@pytest.mark.clause("UPG-3", "UPG-4")
+@pytest.mark.parametrize("what", HOSTILE)
+def test_an_archive_that_is_out_to_harm_is_not_unpacked(upgrades: UpgradeSite, candidate: Archive, what: str) -> None:
+    member, words = HOSTILE[what]
+    device, kept = upgrades.device, upgrades.device.releases()
+    upgrades.offer(with_members(candidate, member))
+    end = device.upgrade()
+    assert (end.state, end.step) == (FAILED, "unpack"), end
+    assert words in end.message
+    assert device.releases() == kept
+    assert not (device.machine.root / "etc/cron.d/evil").exists()
+    _old_agent_runs(upgrades, upgrades.before)
+
+
+@pytest.mark.clause("UPG-4")
+def test_a_candidate_that_fills_the_disk_leaves_the_agent_that_was(upgrades: UpgradeSite, candidate: Archive) -> None:
+    """It is larger unpacked than anybody would expect of its archive, so that measuring before does not help."""
+    device = upgrades.device
+    script = (
+        "cp -a releases /root/kept && mount -t tmpfs -o size=185M,mode=755 full releases && cp -a /root/kept/* releases"
+    )
+    device.machine.run("sh", "-c", f"cd /opt/harmony-fleet && {script}")
+    upgrades.offer(with_members(candidate, odd("harmony-fleet-9.0.0/zeros", size=110_000_000)))
+    end = device.upgrade()
+    assert (end.state, end.step) == (FAILED, "unpack"), end
+    assert "No space left" in end.message
+    assert device.machine.run("ls", "-A", "/opt/harmony-fleet/releases").stdout.split() == [upgrades.before]
+    _old_agent_runs(upgrades, upgrades.before)
 
 
 def _container(site: UpgradeSite) -> tuple[str, str]:

@@ -31,3 +31,10 @@ def packed(members: dict[str, bytes]) -> bytes:
 
 def form(body: bytes, **fields: str) -> dict[str, Any]:
     return {"file": io.BytesIO(body), **fields}
+
+
+def long_headed(kind: bytes, size: int) -> bytes:
+    """An archive whose first header says that so many bytes more of it follow."""
+    header = tarfile.TarInfo("a/x")
+    header.type, header.size = kind, size
+    return gzip.compress(header.tobuf(format=tarfile.GNU_FORMAT) + b"a" * size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from releases import reading, services
 from releases.models import ShelvedRelease
 from tests.integration.api.rest import Rest, problem
 from tests.integration.devices.door import Door
-from tests.integration.releases.archives import archive, packed
+from tests.integration.releases.archives import archive, long_headed, packed
 from upgrades.services import agent_upgrade_set
 
 pytestmark = [pytest.mark.clause("UPG-1", "UPG-3"), pytest.mark.database]
@@ -79,6 +80,8 @@ BAD = {
     "a path as version": (archive(release_json=b'{"version": "../1", "architecture": "amd64"}'), "'../1'"),
     "another architecture": (archive(architecture="sparc"), "'sparc'"),
     "no JSON": (archive(release_json=b"[" * 100_000), "no description of a release"),
+    "an endless name": (long_headed(tarfile.GNUTYPE_LONGNAME, 1_000_000), "a header of 1,000,000 bytes"),
+    "endless attributes": (long_headed(tarfile.XHDTYPE, 1_000_000), "a header of 1,000,000 bytes"),
     "too many entries": (packed({f"a/{n}": b"" for n in range(reading.MAX_ENTRIES + 1)}), "entries"),
 }
 
@@ -183,6 +186,16 @@ def test_a_device_fetches_it_whole_or_in_parts(
     assert body(fetch(door, credential, Range="bytes=0-1,4-5")) == GOOD
     beyond = fetch(door, credential, Range=f"bytes={len(GOOD)}-")
     assert (beyond.status_code, beyond["Content-Range"]) == (416, f"bytes */{len(GOOD)}")
+
+
+def test_an_archive_that_was_lost_is_said_to_be(door: Door, shelved: ShelvedRelease) -> None:
+    shelved.file.storage.delete(str(shelved.file.name))
+    assert "has to be added again" in problem(fetch(door, door.enrolled("edge-1")), 404)["detail"]
+
+
+def test_without_a_place_for_it_nothing_is_taken(rest: Rest, settings: Settings) -> None:
+    settings.MEDIA_ROOT = ""
+    assert "FLEET_FILES_DIR" in problem(upload(rest, GOOD), 409)["detail"]
 
 
 def test_nobody_else_fetches_anything(door: Door, shelved: ShelvedRelease) -> None:
