@@ -108,6 +108,21 @@ def cut_off(after: int) -> Answer:
     return lambda exchange: file(exchange, after)
 
 
+def a_part(size: int) -> Answer:
+    """Of the range that was asked for no more than so many bytes, as a server may."""
+
+    def answer(exchange: Exchange) -> None:
+        content = exchange.owner.content
+        wanted = _RANGE.fullmatch(exchange.headers.get("Range", ""))
+        first = int(wanted[1]) if wanted else 0
+        part = content[first:][:size]
+        span = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
+        exchange.start(206, {"Content-Length": str(len(part)), "Content-Range": span})
+        exchange.wfile.write(part)
+
+    return answer
+
+
 def stall(after: int, until: threading.Event) -> Answer:
     """So many bytes of the body, then silence."""
 

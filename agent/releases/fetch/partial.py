@@ -41,7 +41,7 @@ class Partial:
             FetchError: more came.
         """
         size = self.size
-        with self.path.open("ab", buffering=0) as file:
+        with self.path.open("ab") as file:
             for piece in pieces:
                 size += len(piece)
                 if size > most:
@@ -49,6 +49,7 @@ class Partial:
                         f"what is sent does not end at its maxSize of {most:,} bytes; nothing more is read"
                     )
                 file.write(piece)
+                file.flush()  # what is there counts, should this be killed
 
     def digest(self) -> str:
         """SHA-256, in lower case."""

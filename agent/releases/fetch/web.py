@@ -13,7 +13,7 @@ from agent.releases.fetch.partial import Partial
 
 _CHUNK = 65_536
 _OK, _PARTIAL, _NOT_SATISFIABLE = 200, 206, 416
-_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})")
 
 #: Told now and then: bytes that are there, and of how many (0: unknown).
 Progress = Callable[[int, int], None]
@@ -30,10 +30,12 @@ def fetch(client: Client, url: str, partial: Partial, most: int, progress: Progr
             return  # all of it is there already, or too much of it: its digest tells
         require(response, url, (_OK, _PARTIAL))
         start = _start(response, url, partial)
-        total = start + _length(response, url)
+        total = _total(response, url, start)
         if total > most:
             raise FetchError(f"{place(url)} has {total:,} bytes, more than its maxSize of {most:,}")
         partial.append(_told(_pieces(response), progress, start, total), most)
+    if partial.size < total:  # servers may answer a range with less of it
+        raise FetchError(f"{place(url)} sent a part only", is_temporary=True)
 
 
 def _range(partial: Partial) -> dict[str, str]:
@@ -55,12 +57,15 @@ def _start(response: requests.Response, url: str, partial: Partial) -> int:
     return int(found[1])
 
 
-def _length(response: requests.Response, url: str) -> int:
-    """Of the body; 0 when the server does not say."""
+def _total(response: requests.Response, url: str, start: int) -> int:
+    """Of the whole file; no more than ``start`` when the server does not say."""
+    part = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status_code == _PARTIAL and part:
+        return int(part[2])
     length = response.headers.get("Content-Length") or "0"
     if not re.fullmatch("[0-9]{1,18}", length):
         raise FetchError(f"{place(url)} answered with a Content-Length that is no number")
-    return int(length)
+    return start + int(length)
 
 
 def _validator(response: requests.Response) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from harness.waiting import wait_until
 from tests.integration.fetching.conftest import CONTENT, CREDENTIAL, WEB_NAME, Device
 from tests.support.file_server import (
     FileServer,
+    a_part,
     cut_off,
     endless,
     redirect,
@@ -28,7 +31,7 @@ pytestmark = pytest.mark.clause("UPG-3")
 
 OTHER = CONTENT[::-1]
 _AS_PROCESS = """
-import sys, pathlib
+import pathlib, sys
 from agent.releases.fetch.command import main
 sys.exit(main(*map(pathlib.Path, sys.argv[1:])))
 """
@@ -48,6 +51,19 @@ def test_trusts_no_other_authority(device: Device, web: FileServer) -> None:
     assert web.address in done.why
     assert "certificate" in done.why
     assert not web.asked
+
+
+def as_process(device: Device, url: str, limit: int) -> subprocess.CompletedProcess[str]:
+    """In a process that may write so many bytes, as the updater's unit may."""
+    return subprocess.run(
+        [sys.executable, "-c", _AS_PROCESS, *map(str, device.job(url))],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 class TestCutOff:
@@ -80,6 +96,12 @@ class TestCutOff:
         go_on.set()
         assert (done.code, web.asked[-1].range) == (0, "bytes=262144-")
         assert device.has(CONTENT)
+
+    def test_goes_on_where_a_server_sends_a_part_only(self, device: Device, web: FileServer) -> None:
+        web.answers.extend([cut_off(131_072), a_part(200_000), a_part(200_000)])
+        assert device.fetch(f"{web.url}/a").code == 0
+        assert device.has(CONTENT)
+        assert [asked.range for asked in web.asked][1:] == ["bytes=131072-", "bytes=331072-", "bytes=531072-"]
 
     def test_starts_over_when_the_file_has_changed(self, device: Device, web: FileServer) -> None:
         web.content = OTHER
@@ -121,6 +143,24 @@ class TestSize:
         assert (done.code, done.why) == (1, f"{web.url}/a has 700,000 bytes, more than its maxSize of 500,000")
         assert not device.archive.exists() or not device.archive.stat().st_size
 
+    def test_a_part_of_something_too_large_is_not_begun(self, device: Device, web: FileServer) -> None:
+        web.content = CONTENT + b"more"
+        device.archive.write_bytes(CONTENT[:131_072])
+        web.answers.append(a_part(1_000))
+        done = device.fetch(f"{web.url}/a", maxSize=len(CONTENT))
+        assert (done.code, done.why) == (1, f"{web.url}/a has 700,004 bytes, more than its maxSize of 700,000")
+
+    def test_the_unit_s_own_limit_is_in_nobody_s_way(self, device: Device, web: FileServer) -> None:
+        """The limit is exactly ``maxSize``, and so is what comes."""
+        done = as_process(device, f"{web.url}/a", limit=len(CONTENT))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert device.has(CONTENT)
+
+    def test_the_unit_s_own_limit_ends_it_with_a_sentence(self, device: Device, web: FileServer) -> None:
+        done = as_process(device, f"{web.url}/a", limit=len(CONTENT) - 1)
+        assert (done.returncode, done.stderr) == (1, "the archive: File too large\n")
+        assert device.archive.stat().st_size == len(CONTENT) - 1
+
     def test_without_an_end_is_cut(self, device: Device, web: FileServer) -> None:
         web.answers.append(endless)
         done = device.fetch(f"{web.url}/a", maxSize=500_000)
@@ -160,6 +200,12 @@ class TestAnswers:
         assert device.fetch(f"{web.url}/a").code == 0
         assert device.slept[0] == 40
         assert 1 <= device.slept[1] <= 2 <= device.slept[2] <= 4
+
+    def test_what_a_server_calls_compressed_is_taken_as_it_is(self, device: Device, web: FileServer) -> None:
+        packed = gzip.compress(CONTENT)
+        web.answers.append(status(200, packed, Content_Encoding="gzip"))
+        assert device.fetch(f"{web.url}/a", packed).code == 0
+        assert device.has(packed)
 
 
 class TestRedirects:
