@@ -170,7 +170,7 @@ def _task_runs() -> dict[str, Any]:
                 "run": run,
                 "phase": task_looks.phase(run.phase),
                 "progress": task_looks.progress(run),
-                "link": task_looks.address(run),
+                "link": task_looks.address(run.kind, run.pk),
             }
             for run in live_runs[:WAITING_SHOWN]
         ],

@@ -42,10 +42,10 @@ SEGMENTS = (
 )
 
 
-def address(run: TaskRun) -> str:
-    """Of its page."""
-    name = "agentrelease" if run.kind == Kind.AGENT_RELEASE else "taskrun"
-    return reverse(f"admin:tasks_{name}_change", args=[run.pk])
+def address(kind: str, pk: int) -> str:
+    """Of a run's page."""
+    name = "agentrelease" if kind == Kind.AGENT_RELEASE else "taskrun"
+    return reverse(f"admin:tasks_{name}_change", args=[pk])
 
 
 def phase(name: str) -> SafeString:

@@ -53,7 +53,7 @@ def _delete(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
 
 def _recreate(run: TaskRun, user: Any, _: dict[str, Any]) -> str:
     made = services.taskrun_recreate(run=run, actor=user)
-    address = looks.address(made)
+    address = looks.address(made.kind, made.pk)
     return format_html(
         '<a class="hf-link" href="{}">{}</a> was made for the devices that failed in {}.', address, made, run
     )
@@ -182,5 +182,4 @@ class TaskRunAdmin(EditorViews, LiveViews):
 def _runs_of(attempt_ids: Collection[int]) -> dict[int, str]:
     """An attempt leads to its run."""
     runs = selectors.runs_of_attempts(attempt_ids)
-    kinds = TaskRun.objects.in_bulk(runs.values())
-    return {attempt: looks.address(kinds[run]) for attempt, run in runs.items() if run in kinds}
+    return {attempt: looks.address(*run) for attempt, run in runs.items()}

@@ -78,9 +78,10 @@ def counts_by_state(run: TaskRun) -> dict[bool, dict[str, int]]:
     return found
 
 
-def runs_of_attempts(attempt_ids: Collection[int]) -> dict[int, int]:
-    """The run behind each of these attempts, by ids: one query."""
-    return dict(TaskTarget.objects.filter(attempt__in=attempt_ids).values_list("attempt_id", "run_id"))
+def runs_of_attempts(attempt_ids: Collection[int]) -> dict[int, tuple[str, int]]:
+    """Kind and id of the run behind each of these attempts: one query."""
+    rows = TaskTarget.objects.filter(attempt__in=attempt_ids)
+    return {attempt: (kind, run) for attempt, kind, run in rows.values_list("attempt_id", "run__kind", "run_id")}
 
 
 def target_row(target: TaskTarget, journal: list[Any]) -> dict[str, Any]:

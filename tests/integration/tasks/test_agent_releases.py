@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from agent.wire.messages import AttemptState
@@ -222,7 +223,8 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_devices(
     Device.objects.filter(pk__in=[row.pk for row in rows]).update(
         agent_version=OLD, architecture="amd64", capabilities=CAPABLE
     )
-    with django_assert_max_num_queries(80):
+    # SQLite takes far fewer parameters at once, so that it needs more batches.
+    with django_assert_max_num_queries(80 if connection.vendor == "postgresql" else 200):
         run = releases.release()
     assert run.released == 1000
     with django_assert_max_num_queries(40):
