@@ -54,9 +54,10 @@ def waiting(blockers: Sequence[Blocker], canaries: Count, rest: Count, now: date
     return wording.waiting(blockers, missing=missing, total=of.total, canaries=in_trial, now=now)
 
 
-def with_advice(words: str, run: str, silent: str) -> str:
+def with_advice(words: str, kind: str, run: str, silent: str) -> str:
     """``words``, and what to do about a device that has begun and is silent since (TSK-5); empty: about nobody."""
-    return f"{words}; if {silent} will not come back: fleetctl taskrun give-up {run} {silent}" if silent else words
+    command = f"fleetctl {kind.lower()} give-up {run} {silent}"
+    return f"{words}; if {silent} will not come back: {command}" if silent else words
 
 
 def failed(blockers: Sequence[Blocker], canaries: Count, rest: Count, now: datetime) -> str:

@@ -77,6 +77,8 @@ def _path(name: str) -> PurePosixPath:
 
 def _look_at_target(path: PurePosixPath, member: Member) -> None:
     """By its words only; where it leads through other links is seen when all are there."""
+    if not member.target.isprintable():
+        raise BadArchive(f"{member.name!r} in the archive links to {member.target[:100]!r}, which is no path")
     ends_at = posixpath.normpath(posixpath.join(path.parent, member.target))
     if not member.target or member.target.startswith("/") or ends_at.split("/")[0] == "..":
         raise BadArchive(f"{member.name!r} in the archive links to {member.target!r}, outside of it")

@@ -30,7 +30,7 @@ class Evidence:
     ``message`` is the device's own sentence.
     """
 
-    converged: Exists
+    converged: Exists | Q
     failed: Exists | Q
     progressing: Exists
     message: Subquery | Coalesce

@@ -15,7 +15,7 @@ from fleet.targeting.services import Evidence
 from tasks.models import TaskRun
 from tasks.selectors.specs import spec_of
 from upgrades import policy
-from upgrades.models import DesiredAgent, Standing
+from upgrades.models import Attempt, DesiredAgent, Standing, State
 
 SUPERSEDED = "another agent is wanted of the device by now, so this rollout has no say any more"
 NO_REPORT = "the device has not said of which architecture it is; it is never sent this"
@@ -49,11 +49,14 @@ def wanted(run: TaskRun) -> QuerySet[DesiredAgent]:
 
 
 def evidence(run: TaskRun) -> Evidence:
-    """What became of the agents that this release wants of its devices."""
+    """What became of the agents that this release wants of its devices; where it wants none any more, what the device
+    says of the attempt: it may have begun before that was taken back.
+    """
     own = wanted(run)
+    done = Attempt.objects.filter(pk=OuterRef("attempt_id"), state=State.COMPLETED)
     return Evidence(
-        converged=Exists(own.filter(state=Standing.CURRENT)),
-        failed=Q(Exists(own.filter(state__in=(Standing.FAILED, Standing.UNABLE)))) | Q(~Exists(own)),
+        converged=Q(Exists(own.filter(state=Standing.CURRENT))) | Q(~Exists(own), Exists(done)),
+        failed=Q(Exists(own.filter(state__in=(Standing.FAILED, Standing.UNABLE)))) | Q(~Exists(own), ~Exists(done)),
         progressing=Exists(own.filter(state__in=(Standing.WAITING, Standing.UNDER_WAY))),
         message=Coalesce(Subquery(own.values("message")[:1]), Value(SUPERSEDED)),
     )

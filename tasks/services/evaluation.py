@@ -111,7 +111,9 @@ def _absorb(run: TaskRun) -> Due:
     targets_fail_forgotten(run.targets.exclude(state=TargetState.CONVERGED), now=now)
     if run.kind == Kind.AGENT_RELEASE:
         agents_follow(run)
-    targets_absorb(run.targets.all(), evidence=evidence(run), now=now)
+    # Once a run is over, what came of a device is history, whichever agent is wanted of it next.
+    open_ended = run.targets.all() if run.phase in LIVE_PHASES else run.targets.exclude(state=TargetState.CONVERGED)
+    targets_absorb(open_ended, evidence=evidence(run), now=now)
     return _decide(run, now)
 
 
@@ -148,7 +150,7 @@ def _say_what_it_waits_for(run: TaskRun, canaries: Count, rest: Count, now: date
     if not policy.gate_is_open(canaries):
         unfinished &= Q(canary=True)
     words = policy.waiting(blockers(run, unfinished), canaries, rest, now)
-    run.message = policy.with_advice(words, str(run), silent(run))
+    run.message = policy.with_advice(words, run.kind, str(run), silent(run))
 
 
 def _in_reach(run: TaskRun, step: Due) -> QuerySet[TaskTarget]:

@@ -15,6 +15,7 @@ from django.db import transaction
 from agent.wire import canonical
 from agent.wire.manifest import AgentUpgrade
 from agent.wire.rules import Fault
+from agent.wire.updater import AGENT_UPGRADE_V1
 from devices.models import Device
 from devices.services import mailbox
 from fleet.core import audit, clock
@@ -23,7 +24,7 @@ from fleet.core.door import Admitted
 from fleet.core.errors import Conflict, Invalid
 from fleet.core.kinds import Done
 from upgrades import policy
-from upgrades.models import Attempt, DesiredAgent, Standing, State
+from upgrades.models import OPEN, Attempt, DesiredAgent, Standing, State
 from upgrades.selectors import may_be_retried
 from upgrades.services.giving_up import attempt_give_up
 from upgrades.services.offering import attempts_withdraw
@@ -162,10 +163,12 @@ def agent_upgrade_give_up(*, device: Device, actor: User | None) -> None:
     Raises:
         Conflict: there is no attempt, the device has not begun it, or has said how it went.
     """
-    known = DesiredAgent.objects.filter(device=device, attempt__isnull=False).select_related("attempt").first()
-    if known is None or known.attempt is None:
+    # One that began before another agent was wanted, or none any more, still keeps the device busy (TSK-5).
+    asked = device.attempts.filter(executor=AGENT_UPGRADE_V1)
+    attempt = asked.filter(state__in=OPEN).exclude(state=State.OFFERED).first() or asked.order_by("-pk").first()
+    if attempt is None:
         raise Conflict(f"device {device.name} was asked for no agent upgrade, so there is none to give up")
-    attempt_give_up(attempt=known.attempt, actor=actor)
+    attempt_give_up(attempt=attempt, actor=actor)
     agents_evaluate(device_ids=[device.pk])
 
 

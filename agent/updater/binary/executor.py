@@ -12,7 +12,7 @@ from agent.updater.binary import policy
 from agent.updater.binary.deeds import Restore, StartAgent, StartTrial, StopAgent, Switch, Tidy
 from agent.updater.binary.host import Host
 from agent.updater.binary.sights import Installed, Look, Sight, View
-from agent.updater.binary.steps import PREFLIGHT, START, STEPS, STOP, SWITCH, TRIALS, UNPACK, VERIFY
+from agent.updater.binary.steps import PREFLIGHT, RESTORE, START, STEPS, STOP, SWITCH, TRIALS, UNPACK, VERIFY
 from agent.updater.journal import Mark
 from agent.updater.machine import MachineError
 from agent.wire.manifest import AgentUpgrade
@@ -61,14 +61,18 @@ class AgentUpgrades:
                 host.start_agent()
             case Restore(to):
                 host.stop_agent()
-                host.switch(to)
-                host.start_agent()
+                try:
+                    host.switch(to)
+                finally:
+                    host.start_agent()  # where the link cannot be switched, any agent is better than none
             case Tidy(previous):
                 host.tidy(attempt.uid, self._kept(attempt, previous))
 
     def stand_by(self, attempt: Attempt) -> str:
-        """Between the agent's stop and its start nobody else would start one, and nobody could reach the device."""
-        if attempt.place.step not in (STOP, SWITCH, START) or self._host.agent().is_running:
+        """Between the agent's stop and its start, and in a restore, nobody else would start one, and nobody could reach
+        the device.
+        """
+        if attempt.place.step not in (STOP, SWITCH, START, RESTORE) or self._host.agent().is_running:
             return ""
         self._host.start_agent()
         return "The journal could not be written while no agent ran, so one was started"

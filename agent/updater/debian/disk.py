@@ -117,11 +117,11 @@ class Disk:
 
     def tidy(self, attempt: str, keep: Collection[str]) -> None:
         with _in_words():
-            self.staging.clear(attempt)
             # Where nobody knows which one is active, none is superfluous.
             active = self._active_or_nothing()
             for path in self._superfluous({*keep, active}) if active else ():
                 discard(path)
+            self.staging.clear(attempt)
 
     def _superfluous(self, keep: Collection[str]) -> Iterator[Path]:
         yield from (path for path in self.releases.iterdir() if _LEFTOVER.fullmatch(path.name))

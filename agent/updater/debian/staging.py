@@ -80,8 +80,12 @@ class Staging:
         return problem
 
     def clear(self, attempt: str) -> None:
-        """Remove all that lies here for the attempt."""
-        for path in (self.folder(attempt), self.job(attempt), self.archive(attempt), self._copy(attempt)):
+        """Remove all that lies here: the attempt's, then what others left that were cut off before this. No two are at
+        work at once.
+        """
+        own = (self.folder(attempt), self.job(attempt), self.archive(attempt), self._copy(attempt))
+        left = [path for folder in (self._downloads, self._verified) if folder.is_dir() for path in folder.iterdir()]
+        for path in (*own, *left):
             discard(path)
 
     def _take(self, attempt: str, target: AgentUpgrade, patience: Patience) -> str:
