@@ -34,13 +34,14 @@ from agent.runtime.base import Host, Runtime, RuntimeFailure
 from agent.secrets.cache import SecretCache
 from agent.secrets.keeper import SecretKeeper
 from agent.secrets.sources import Sources
-from agent.status import DeploymentLine, Status
+from agent.status import DeploymentLine, Status, UpgradeLine
 from agent.store import STATE_NOT_SAVED, Identity, Store
 from agent.upgrades.client import SocketUpdater, Updater
 from agent.upgrades.desk import UpgradeDesk
 from agent.upgrades.patience import PatientOffers
 from agent.version import VERSION
 from agent.wire.messages import AttemptOffer, DeploymentReport, DeploymentState, EnrolRequest, Facts, Problem
+from agent.wire.updater import AGENT_UPGRADE_V1, Standing
 
 SIMULATED = "simulated"
 
@@ -192,6 +193,9 @@ class Agent:
             notices=self.outbox.notices,
             problems=self.ledger.problems(),
             deployments=[self._line(entry) for entry in self.ledger.deployments()],
+            updater_version=self.upgrades.version(),
+            capabilities=list(self.upgrades.capabilities()),
+            upgrades=[_upgrade_line(standing) for standing in self.upgrades.standings()],
         )
 
     def _lacks(self) -> str:
@@ -252,6 +256,11 @@ class Agent:
             self.outbox.mark()
         except RuntimeFailure:
             return  # the pass says so
+
+
+def _upgrade_line(standing: Standing) -> UpgradeLine:
+    title = f"agent {standing.version}" if standing.executor == AGENT_UPGRADE_V1 else "system"
+    return UpgradeLine(standing.attempt, title, standing.state, standing.step, standing.message)
 
 
 def build(

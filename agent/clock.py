@@ -7,11 +7,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """``now`` is Unix seconds for people and containers; ``monotonic`` is what intervals are counted with."""
+    """``now`` is Unix seconds for people and containers; ``monotonic`` is what intervals are counted with.
+
+    ``boottime`` counts the time in which the machine sleeps too, as a deadline does.
+    """
 
     def now(self) -> float: ...
 
     def monotonic(self) -> float: ...
+
+    def boottime(self) -> float: ...
 
 
 class SystemClock:
@@ -22,3 +27,6 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def boottime(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)

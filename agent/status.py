@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent.wire.messages import DeploymentState, Problem
+from agent.upgrades.memory import NEEDS_ROOT
+from agent.wire.messages import AttemptState, DeploymentState, Problem
 from agent.wording import utc
 
 
@@ -19,8 +20,20 @@ class DeploymentLine(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class UpgradeLine(msgspec.Struct, frozen=True):
+    """An attempt that is not over, with what the updater says of it."""
+
+    attempt: str
+    title: str
+    state: AttemptState
+    step: str = ""
+    message: str = ""
+
+
 class Status(msgspec.Struct, frozen=True):
-    """Times are Unix seconds, 0 for never. ``contact_error`` is empty when the last call succeeded."""
+    """Times are Unix seconds, 0 for never. ``contact_error`` is empty when the last call succeeded,
+    ``updater_version`` while the updater does not answer.
+    """
 
     device: str
     uid: str
@@ -38,6 +51,9 @@ class Status(msgspec.Struct, frozen=True):
     notices: list[str] = []
     problems: list[Problem] = []
     deployments: list[DeploymentLine] = []
+    updater_version: str = ""
+    capabilities: list[str] = []
+    upgrades: list[UpgradeLine] = []
 
 
 def lines(status: Status, *, is_running: bool) -> Iterator[str]:
@@ -45,6 +61,7 @@ def lines(status: Status, *, is_running: bool) -> Iterator[str]:
     yield f"Device          {status.device} (uid {status.uid})"
     yield f"Agent           {status.agent_version}, {'running' if is_running else 'not running'}"
     yield f"Podman          {status.podman_version or 'not reached yet'}"
+    yield f"Updater         {_updater(status)}"
     yield f"Control plane   {status.url}"
     yield f"Last contact    {_time(status.last_contact_at)}"
     if status.contact_error:
@@ -58,11 +75,26 @@ def lines(status: Status, *, is_running: bool) -> Iterator[str]:
     yield f"Last report     {status.acknowledged or 'none acknowledged yet'}"
     yield from (f"Notice          {notice}" for notice in status.notices)
     yield from (f"Problem         {problem.reason}: {problem.message}" for problem in status.problems)
+    yield from (line for upgrade in status.upgrades for line in _upgrade(upgrade))
     yield "Deployments     none" if not status.deployments else "Deployments"
     for item in status.deployments:
         yield f"  {item.title} revision {item.revision}: {item.state} since {_time(item.since)}"
         if item.message:
             yield "    " + item.message.replace("\n", "\n    ")
+
+
+def _updater(status: Status) -> str:
+    if not status.updater_version:
+        return "none answers"
+    return f"{status.updater_version}, capable of {', '.join(status.capabilities) or 'nothing'}"
+
+
+def _upgrade(item: UpgradeLine) -> Iterator[str]:
+    yield f"Upgrade         {item.title}: {item.state}{f', {item.step}' if item.step else ''} (attempt {item.attempt})"
+    if item.message:
+        yield "    " + item.message.replace("\n", "\n    ")
+    if item.state in NEEDS_ROOT:
+        yield "    root ends it on this device with: fleet-updater repair"
 
 
 def _time(seconds: float) -> str:

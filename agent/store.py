@@ -131,7 +131,7 @@ class Store:
     def newer_files(self) -> list[str]:
         """Why files of another version cannot be read by this one; changes nothing. Torn ones would be set aside."""
         found = []
-        for path in sorted(self.folder.glob("*.json")):
+        for path in sorted([*self.folder.glob("*.json"), self.folder / _SECRET_BOX]):
             try:
                 envelope = msgspec.json.decode(path.read_bytes(), type=_Envelope)
             except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -152,3 +152,6 @@ class ClockOff:
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
+
+    def boottime(self) -> float:
+        return self._clock.boottime()

@@ -106,6 +106,11 @@ class UpgradeDesk:
         with self._lock:
             return self._status.version if self._status else ""
 
+    def standings(self) -> list[Standing]:
+        """The attempts that are not over, as the updater said last; those that root has to end are among them."""
+        with self._lock:
+            return [each for each in self._status.attempts if each.state not in ENDED] if self._status else []
+
     def reports(self) -> list[AttemptReport]:
         """What the control plane does not know yet, and every attempt that is not over."""
         with self._lock:
@@ -199,9 +204,10 @@ class UpgradeDesk:
         if not begun:
             self._ledger.solved(ATTEMPT_LOST)
             return
+        uid = min(begun)
         message = (
-            f"the updater had begun attempt {min(begun)} and does not know it any more, as when its state folder was "
-            "lost; see: fleet-updater status; an operator ends the waiting with: fleetctl taskrun give-up"
+            f"the updater had begun attempt {uid} and does not know it any more, as when its state folder was lost; "
+            f"see: fleet-updater status; an operator ends the waiting with: {intent.way_out(self._wanted[uid])}"
         )
         self._ledger.complain(Problem(reason=ATTEMPT_LOST, message=message))
 

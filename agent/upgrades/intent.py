@@ -13,6 +13,13 @@ def is_known(document: AttemptDocument) -> bool:
     return document.executor == SYSTEM_UPGRADE_V1
 
 
+def way_out(document: AttemptDocument) -> str:
+    """The command by which an operator stops waiting for one that nobody knows any more."""
+    if document.executor == AGENT_UPGRADE_V1:
+        return "fleetctl device give-up-upgrade NAME"
+    return "fleetctl taskrun give-up NAME DEVICE"
+
+
 def request(uid: str, document: AttemptDocument | None, seconds: int) -> Begin | BeginAgentUpgrade | None:
     """The request that begins it, or gives it seconds; ``None`` for what this agent does not know how to say.
 

@@ -8,7 +8,9 @@ import msgspec
 
 from agent.wire.messages import AttemptReport, AttemptState
 
-BEGUN = (AttemptState.ACCEPTED, AttemptState.RUNNING, AttemptState.REPAIR_REQUIRED)
+#: What root has to end with ``fleet-updater repair``.
+NEEDS_ROOT = (AttemptState.REPAIR_REQUIRED, AttemptState.ROLLBACK_FAILED)
+BEGUN = (AttemptState.ACCEPTED, AttemptState.RUNNING, *NEEDS_ROOT)
 ENDED = (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.REFUSED)
 
 

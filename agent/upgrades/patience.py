@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
+
+import msgspec
 
 from agent.attempts import Attempts
 from agent.clock import Clock
@@ -16,7 +19,8 @@ BASE_SECONDS = 2.0
 
 class PatientOffers:
     """Asks as long as it is answered. After a failure nobody is asked before the pause is over, or the one that the
-    control plane wished: the same error is raised again meanwhile.
+    control plane wished: the same error is raised again meanwhile. What the question took is no second in which the
+    attempt may begin, also where the machine slept over it (TSK-4).
 
     Belongs to one thread.
     """
@@ -31,6 +35,7 @@ class PatientOffers:
         """Raises ControlError."""
         if self._calls.error and self._clock.monotonic() < self._calls.due:
             raise self._calls.error.with_traceback(None)  # else it would grow with each time
+        asked_at = self._clock.boottime()
         try:
             answer = self._ask(attempt)
         except ControlError as error:
@@ -40,4 +45,5 @@ class PatientOffers:
                 self._calls.due = max(self._calls.due, now + error.retry_after)
             raise
         self._calls.succeeded(due=0.0)
-        return answer
+        left = answer.remaining_seconds - math.ceil(self._clock.boottime() - asked_at)
+        return msgspec.structs.replace(answer, remaining_seconds=max(0, left))

@@ -27,6 +27,9 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._now
 
+    def boottime(self) -> float:
+        return self._now
+
     def forward(self, seconds: float) -> None:
         self._now += seconds
 

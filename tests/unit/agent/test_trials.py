@@ -68,6 +68,20 @@ def test_a_state_of_a_newer_format_is_named(config: Path, tmp_path: Path, capsys
     assert said == f"fleet-agent: {path} has format {FORMAT + 1}, this agent reads up to {FORMAT}"
 
 
+@pytest.mark.clause("UPG-8")
+def test_a_secret_cache_of_a_newer_format_is_named_and_left_alone(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "state")
+    store.save_secret_box(b"ciphertext")
+    path = tmp_path / "state" / "secrets.cache"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": FORMAT + 1}))
+    before = contents(tmp_path)
+    assert main(["--config", str(config), "self-test"]) == 1
+    assert f"{path} has format {FORMAT + 1}" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
 def test_a_configuration_that_this_version_cannot_read_is_named(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,9 +6,10 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import msgspec
@@ -23,6 +24,7 @@ from agent.store import Store
 from agent.updater.server import Server
 from agent.upgrades.client import SocketUpdater
 from agent.upgrades.desk import ATTEMPT_LOST, UPDATER_UNAVAILABLE, UpgradeDesk
+from agent.upgrades.memory import KeptAttempts, Told
 from agent.upgrades.patience import PatientOffers
 from agent.wire.messages import (
     MAX_REPORT_BYTES,
@@ -35,9 +37,11 @@ from agent.wire.messages import (
     Report,
     ReportReply,
 )
+from agent.wire.updater import AnyReply
 from demo.devices import prepare
 from tests.support.devices import ManualClock
 from tests.support.updaters import OTHER, UID, UpdatingDevice
+from tests.support.upgrading_agents import target
 from tests.unit.agent.test_upgrades import COMPLETED, FAILED, REFUSED, Fleet
 
 ENDS = (COMPLETED, FAILED, REFUSED)
@@ -194,6 +198,39 @@ def test_it_is_asked_more_and_more_rarely_and_at_once_again_after_an_answer():
     before = asked
     assert [offers(UID).remaining_seconds for _ in range(3)] == [60, 60, 60]
     assert asked == before + 3
+
+
+@pytest.mark.clause("TSK-4")
+def test_seconds_that_pass_while_they_are_asked_for_are_gone():
+    clock, slow = ManualClock(), [0.0, 0.2, 25.0, 3600.0]
+
+    def ask(uid: str) -> AttemptOffer:
+        clock.forward(slow.pop(0))
+        return AttemptOffer(attempt=uid, executor="agentUpgradeV1", remaining_seconds=60)
+
+    offers = PatientOffers(ask, clock, random.Random(1))  # noqa: S311
+    assert [offers(UID).remaining_seconds for _ in range(4)] == [60, 59, 35, 0]
+
+
+@pytest.mark.clause("UPG-4")
+def test_a_lost_agent_upgrade_is_given_up_by_its_own_command_also_after_a_failed_rollback(tmp_path: Path):
+    store = Store(tmp_path)
+    store.save_attempts(KeptAttempts(told={UID: Told(9, AttemptState.ROLLBACK_FAILED)}, has_updater=True))
+    ledger = Ledger(ManualClock(), [])
+    updater = UpdatingDevice(tmp_path / "updater", agent=False).updater
+    desk = UpgradeDesk(Answering(updater.answer), store, ledger, lambda: "")
+    desk.take([AttemptDocument(attempt=UID, task="", executor="agentUpgradeV1", agent_upgrade=target())])
+    desk.work(pytest.fail)
+    (problem,) = ledger.problems()
+    assert problem.reason == ATTEMPT_LOST
+    assert problem.message.endswith("fleetctl device give-up-upgrade NAME")
+
+
+class Answering:
+    """An updater that is asked without a socket between."""
+
+    def __init__(self, answer: Callable[[Any], AnyReply]) -> None:
+        self.ask = answer
 
 
 class Site(Fleet):
