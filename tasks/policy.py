@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 
+from agent.wire.manifest import AgentReleaseSpec, AgentUpgrade
+from agent.wire.messages import APT_FULL_UPGRADE_V1
 from fleet.targeting import wording
 from fleet.targeting.conditions import Conditions, Stamp, devices
 from fleet.targeting.policy import Count
 from fleet.targeting.wording import Blocker
+from upgrades.policy import lack
 
 #: A time of a schedule that nobody looked at for longer than this is over: nothing begins at an hour nobody asked for.
 PATIENCE = timedelta(hours=1)
+NO_CAPABILITY = f"the device does not advertise the updater capability {APT_FULL_UPGRADE_V1}, so it is never sent this"
+NO_REPORT = "the device has not said of which architecture it is; it is never sent this"
 
 
 class Due(Enum):
@@ -58,6 +63,25 @@ def with_advice(words: str, kind: str, run: str, silent: str) -> str:
     """``words``, and what to do about a device that has begun and is silent since (TSK-5); empty: about nobody."""
     command = f"fleetctl {kind.lower()} give-up {run} {silent}"
     return f"{words}; if {silent} will not come back: {command}" if silent else words
+
+
+def artifact(spec: AgentReleaseSpec, architecture: str) -> AgentUpgrade | None:
+    """What a device of this architecture shall run; None when the release has nothing for it (UPG-10, case U7)."""
+    for each in spec.artifacts:
+        if each.architecture == architecture:
+            return AgentUpgrade(spec.version, each.architecture, each.url, each.maxSize, each.sha256)
+    return None
+
+
+def cannot_be_sent(spec: AgentReleaseSpec, architecture: str, capabilities: Collection[str]) -> str:
+    """Why a device is never sent this release; or empty (case U7)."""
+    if not architecture:
+        return NO_REPORT
+    target = artifact(spec, architecture)
+    if target is None:
+        there = ", ".join(each.architecture for each in spec.artifacts)
+        return f"the release has artifacts for {there} and the device is {architecture}; it is never sent another's"
+    return lack(target, capabilities)
 
 
 def failed(blockers: Sequence[Blocker], canaries: Count, rest: Count, now: datetime) -> str:

@@ -20,18 +20,16 @@ from tasks.selectors.schedules import (
     schedules_due,
 )
 from tasks.selectors.specs import spec_of
-from tasks.selectors.standing import blockers, counted, evidence, free, never_begun, unable
+from tasks.selectors.standing import blockers, counted, free
 
 __all__ = [
     "blockers",
     "counted",
     "counts_by_state",
     "counts_of",
-    "evidence",
     "following",
     "free",
     "live_run",
-    "never_begun",
     "run_status",
     "runs_of_attempts",
     "runs_to_evaluate",
@@ -44,5 +42,4 @@ __all__ = [
     "target_row",
     "target_rows",
     "targets_of",
-    "unable",
 ]

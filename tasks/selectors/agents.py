@@ -9,16 +9,15 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from agent.wire import canonical
-from agent.wire.manifest import AgentReleaseSpec, AgentUpgrade
+from agent.wire.manifest import AgentReleaseSpec
 from devices.models import Device
 from fleet.targeting.services import Evidence
+from tasks import policy
 from tasks.models import TaskRun
 from tasks.selectors.specs import spec_of
-from upgrades import policy
 from upgrades.models import Attempt, DesiredAgent, Standing, State
 
 SUPERSEDED = "another agent is wanted of the device by now, so this rollout has no say any more"
-NO_REPORT = "the device has not said of which architecture it is; it is never sent this"
 
 
 def release_spec(run: TaskRun) -> AgentReleaseSpec:
@@ -26,24 +25,17 @@ def release_spec(run: TaskRun) -> AgentReleaseSpec:
     return cast("AgentReleaseSpec", spec_of(run))
 
 
-def artifact(spec: AgentReleaseSpec, architecture: str) -> AgentUpgrade | None:
-    """What a device of this architecture shall run; None when the release has nothing for it."""
-    for each in spec.artifacts:
-        if each.architecture == architecture:
-            return AgentUpgrade(spec.version, each.architecture, each.url, each.maxSize, each.sha256)
-    return None
-
-
-def digests(spec: AgentReleaseSpec) -> list[str]:
+def digests(run: TaskRun) -> list[str]:
     """Of all that the release may want of a device, as :class:`DesiredAgent` keeps them."""
-    targets = [artifact(spec, each.architecture) for each in spec.artifacts]
+    spec = release_spec(run)
+    targets = [policy.artifact(spec, each.architecture) for each in spec.artifacts]
     return [canonical.digest(target) for target in targets if target]
 
 
 def wanted(run: TaskRun) -> QuerySet[DesiredAgent]:
     """The wanted agent of a target's device, if it is this release's."""
     found: QuerySet[DesiredAgent] = DesiredAgent.objects.filter(
-        device_id=OuterRef("device_id"), spec_hash__in=digests(release_spec(run))
+        device_id=OuterRef("device_id"), spec_hash__in=digests(run)
     )
     return found
 
@@ -62,22 +54,17 @@ def evidence(run: TaskRun) -> Evidence:
     )
 
 
+def never_begun(run: TaskRun) -> Q:
+    """Of released targets, after what was not begun is taken back: those whose devices never begin."""
+    return Q(~Exists(wanted(run)))
+
+
 def unable(run: TaskRun, device_ids: Collection[int]) -> dict[str, list[int]]:
-    """Devices that can't be sent it, by the sentence that says why (case U7): one query."""
+    """Devices that can't be sent it, by the sentence that says why: one query."""
     spec = release_spec(run)
+    rows = Device.objects.filter(pk__in=device_ids).values_list("pk", "architecture", "capabilities")
     found: dict[str, list[int]] = {}
-    for pk, architecture, able in Device.objects.filter(pk__in=device_ids).values_list(
-        "pk", "architecture", "capabilities"
-    ):
-        if problem := _problem(spec, architecture, able):
+    for pk, architecture, capabilities in rows:
+        if problem := policy.cannot_be_sent(spec, architecture, capabilities):
             found.setdefault(problem, []).append(pk)
     return found
-
-
-def _problem(spec: AgentReleaseSpec, architecture: str, capabilities: Collection[str]) -> str:
-    target = artifact(spec, architecture)
-    if target is None:
-        there = ", ".join(each.architecture for each in spec.artifacts)
-        words = f"the release has artifacts for {there} and the device is {architecture}; it is never sent another's"
-        return words if architecture else NO_REPORT
-    return policy.lack(target, capabilities)

@@ -10,12 +10,10 @@ from fleet.core import audit, clock
 from fleet.core.fsm import locked
 from fleet.targeting.models import TargetState
 from fleet.targeting.services import targets_end, targets_fail
-from tasks.models import LIVE_PHASES, Kind, Phase, TaskRun
-from tasks.selectors import counted, never_begun
-from tasks.services.agents import agents_release_stop
+from tasks.models import LIVE_PHASES, Phase, TaskRun
+from tasks.selectors import counted
 from tasks.services.history import count, phase_move
-from upgrades.models import Attempt, State
-from upgrades.services import attempts_withdraw
+from tasks.services.works import work_of
 
 
 def taskrun_end(*, run: TaskRun, actor: User | None) -> None:
@@ -50,11 +48,8 @@ def stop(run: TaskRun, *, why: str, now: datetime) -> None:
 
     A device may have begun and not said so yet: should it complete, its target is completed after all.
     """
-    if run.kind == Kind.AGENT_RELEASE:
-        agents_release_stop(run)
-    told = run.targets.filter(state=TargetState.RELEASED, attempt__state=State.OFFERED, device__isnull=False)
-    devices = list(told.order_by("device_id").values_list("device_id", flat=True))
-    attempts_withdraw(attempts=Attempt.objects.filter(target__run=run), device_ids=devices)
-    not_begun = run.targets.filter(state=TargetState.RELEASED).filter(never_begun(run))
+    work = work_of(run)
+    work.take_back(run)
+    not_begun = run.targets.filter(work.never_begun(run), state=TargetState.RELEASED)
     targets_fail(not_begun, message=why, now=now)
     targets_end(run.targets.filter(state=TargetState.HELD), now=now)

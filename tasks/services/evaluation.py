@@ -27,15 +27,14 @@ from fleet.targeting.services import (
     targets_release,
 )
 from tasks import policy
-from tasks.models import LIVE_PHASES, Kind, Phase, TaskRun, TaskTarget
+from tasks.models import LIVE_PHASES, Phase, TaskRun, TaskTarget
 from tasks.policy import Due
-from tasks.selectors import blockers, counted, evidence, free, spec_of, unable
+from tasks.selectors import blockers, counted, free, spec_of
 from tasks.selectors.standing import silent, taken
-from tasks.services.agents import agents_follow, agents_release
 from tasks.services.ending import stop
 from tasks.services.history import count, phase_move, tell
-from upgrades.models import NEEDS_ROOT, OPEN, Attempt, State
-from upgrades.services import Offer, attempts_offer
+from tasks.services.works import work_of
+from upgrades.models import NEEDS_ROOT, OPEN, Attempt
 
 MATCHES = 3
 NEEDS_REPAIR = ", which needs root to run `fleet-updater repair` on the device"
@@ -101,7 +100,7 @@ def _freeze(run: TaskRun, found: Match) -> Due:
     run.conditions = conditions.frozen_conditions(run.conditions, size, canaries, now=now, generation=1)
     frozen = f"{conditions.devices(size)} frozen, {canaries or 'none'} of them canary"
     phase_move(run, to=Phase.CANARY if canaries else Phase.RUNNING, message=frozen, now=now)
-    for why, devices in unable(run, [choice.device.id for choice in found.chosen]).items():
+    for why, devices in work_of(run).unable(run, [choice.device.id for choice in found.chosen]).items():
         targets_fail(run.targets.filter(device_id__in=devices), message=why, now=now)
     return _decide(run, now)
 
@@ -109,11 +108,11 @@ def _freeze(run: TaskRun, found: Match) -> Due:
 def _absorb(run: TaskRun) -> Due:
     now = clock.now()
     targets_fail_forgotten(run.targets.exclude(state=TargetState.CONVERGED), now=now)
-    if run.kind == Kind.AGENT_RELEASE:
-        agents_follow(run)
+    work = work_of(run)
+    work.follow(run)
     # Once a run is over, what came of a device is history, whichever agent is wanted of it next.
     open_ended = run.targets.all() if run.phase in LIVE_PHASES else run.targets.exclude(state=TargetState.CONVERGED)
-    targets_absorb(open_ended, evidence=evidence(run), now=now)
+    targets_absorb(open_ended, evidence=work.evidence(run), now=now)
     return _decide(run, now)
 
 
@@ -178,23 +177,11 @@ def _release(run_id: int) -> None:
         if step not in (Due.CANARIES, Due.REST):
             return
         devices = dict(free(_in_reach(run, step)).values_list("device_id", "device_name"))
-        told = run.targets.filter(device_id__in=_tell_devices(run, devices), state=TargetState.HELD)
+        work = work_of(run)
+        told = run.targets.filter(device_id__in=work.ask(run, devices), state=TargetState.HELD)
         released = targets_release(told, now=now)
-        if run.kind == Kind.AGENT_RELEASE:
-            agents_follow(run)
+        work.follow(run)
         _note_release(run, step, released, now)
-
-
-def _tell_devices(run: TaskRun, devices: dict[int, str]) -> list[int]:
-    """Ask these devices (names by id) for it; those that were asked."""
-    if run.kind == Kind.AGENT_RELEASE:
-        return list(agents_release(run, devices))
-    offer = Offer(run.executor, str(run), f"TaskRun {run}", run.deadline_at)
-    made = attempts_offer(devices=devices, offer=offer)
-    theirs = Attempt.objects.filter(device_id=OuterRef("device_id"), state=State.OFFERED).order_by("-pk")
-    held = run.targets.filter(device_id__in=list(made), state=TargetState.HELD)
-    held.update(attempt_id=Subquery(theirs.values("pk")[:1]))
-    return list(made)
 
 
 def _note_release(run: TaskRun, step: Due, released: int, now: datetime) -> None:

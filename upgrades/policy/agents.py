@@ -84,7 +84,7 @@ def _over(case: Case, attempt: Known) -> Verdict:
         words = f"The upgrade to agent {case.target.version} completed, but the device reports {case.reported}"
         return Verdict(WAITING, f"{words}; {NOT_AGAIN}")
     if attempt.state == "given-up":
-        return Verdict(FAILED, f"{_sentence(attempt.message)}; {NOT_AGAIN}")
+        return Verdict(FAILED, f"{_sentence(attempt.message or 'given up')}; {NOT_AGAIN}")
     where = f" at {attempt.step}" if attempt.step else ""
     return Verdict(FAILED, f"{_sentence(attempt.state + where, attempt.message)}; {NOT_AGAIN}")
 

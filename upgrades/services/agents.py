@@ -94,7 +94,7 @@ def agent_upgrade_set(
         if target is None:
             _clear(device, actor)
         else:
-            agent_upgrades_set(devices={device.pk: target}, actor=actor)
+            agent_upgrades_set(devices={device.pk: target}, by=actor_name(actor))
     return done
 
 
@@ -113,8 +113,9 @@ def _clear(device: Device, actor: User | None) -> None:
     audit.event(kind=KIND, name=device.name, reason="AgentUpgradeCleared", message=words)
 
 
-def agent_upgrades_set(*, devices: Mapping[int, AgentUpgrade], actor: User | None, again: bool = False) -> AgentsSet:
-    """Say which agent each of these devices (by id) shall run, in a constant number of statements.
+def agent_upgrades_set(*, devices: Mapping[int, AgentUpgrade], by: str, again: bool = False) -> AgentsSet:
+    """Say which agent each of these devices (by id) shall run, in a constant number of statements. ``by`` is who wants
+    it: a person, or a rollout.
 
     Devices that are gone meanwhile are passed over. A device that has this very target already is left alone, unless
     ``again``: then one whose attempt for it is over, and that runs another agent, is asked once more. An artifact of a
@@ -129,10 +130,10 @@ def agent_upgrades_set(*, devices: Mapping[int, AgentUpgrade], actor: User | Non
         changed = frozenset(there - same)
         repeated = frozenset(row.device_id for row in known.values() if again and may_be_retried(row)) - changed
         _withdraw(changed & known.keys())
-        fresh = [_row(devices[device_id], device_id, known.get(device_id), actor) for device_id in sorted(changed)]
+        fresh = [_row(devices[device_id], device_id, known.get(device_id), by) for device_id in sorted(changed)]
         fresh += [_once_more(known[device_id]) for device_id in sorted(repeated)]
         _write(fresh)
-        _tell(changed, devices, actor)
+        _tell(changed, devices, by)
         agents_evaluate(device_ids=changed | repeated)
     return AgentsSet(changed, repeated)
 
@@ -172,7 +173,7 @@ def agent_upgrade_give_up(*, device: Device, actor: User | None) -> None:
     agents_evaluate(device_ids=[device.pk])
 
 
-def _row(target: AgentUpgrade, device_id: int, known: DesiredAgent | None, actor: User | None) -> DesiredAgent:
+def _row(target: AgentUpgrade, device_id: int, known: DesiredAgent | None, by: str) -> DesiredAgent:
     now = clock.now()
     return DesiredAgent(
         device_id=device_id,
@@ -181,7 +182,7 @@ def _row(target: AgentUpgrade, device_id: int, known: DesiredAgent | None, actor
         version=target.version,
         generation=known.generation + 1 if known else 1,
         set_at=now,
-        set_by=actor_name(actor),
+        set_by=by,
         state=Standing.WAITING,
         state_since=now,
     )
@@ -207,8 +208,7 @@ def _withdraw(device_ids: Collection[int]) -> None:
     attempts_withdraw(attempts=Attempt.objects.filter(pk__in=own, state=State.OFFERED), device_ids=list(device_ids))
 
 
-def _tell(changed: Collection[int], devices: Mapping[int, AgentUpgrade], actor: User | None) -> None:
-    by = actor_name(actor)
+def _tell(changed: Collection[int], devices: Mapping[int, AgentUpgrade], by: str) -> None:
     names = Device.objects.filter(pk__in=changed).order_by("name").values_list("pk", "name")
     audit.events(
         Happening(KIND, name, "AgentUpgradeSet", f"{by} wants agent {devices[device_id].version} on it")

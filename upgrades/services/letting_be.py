@@ -12,14 +12,15 @@ from upgrades.models import Attempt, DesiredAgent, Standing, State
 from upgrades.services.offering import attempts_withdraw
 
 
-def agents_let_be(*, device_ids: Collection[int], digests: Collection[str]) -> None:
-    """Let these devices keep the agents that they have, where one of these targets is wanted and not begun.
+def agents_let_be(*, device_ids: Collection[int], digests: Collection[str], by: str) -> None:
+    """Let these devices keep the agents that they have, where ``by`` wants one of these targets and it is not begun.
 
-    What has begun, and what is done, stays wanted. A constant number of statements.
+    What has begun, what is done, and what somebody else wants stays wanted. A constant number of statements.
     """
     with transaction.atomic():
         ids = sorted(mailbox.heads_lock(device_ids=list(device_ids)))
-        wanted = DesiredAgent.objects.filter(device_id__in=ids, spec_hash__in=digests).exclude(state=Standing.CURRENT)
+        own = DesiredAgent.objects.filter(device_id__in=ids, spec_hash__in=digests, set_by=by)
+        wanted = own.exclude(state=Standing.CURRENT)
         offered = wanted.filter(attempt__state=State.OFFERED).values("attempt_id")
         attempts_withdraw(attempts=Attempt.objects.filter(pk__in=offered), device_ids=ids)
         not_begun = Q(attempt=None) | Q(attempt__state=State.WITHDRAWN)

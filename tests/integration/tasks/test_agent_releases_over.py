@@ -10,8 +10,12 @@ from agent.wire.messages import AttemptState
 from devices.models import Connectivity
 from fleet.core import clock
 from tasks import services
+from tasks.models import TaskRun
+from tasks.policy import artifact
+from tasks.selectors.agents import release_spec
 from tests.integration.tasks.test_agent_releases import Releases
 from tests.integration.upgrades.agents import target
+from upgrades.models import DesiredAgent
 from upgrades.services import agent_upgrade_give_up, agent_upgrade_set
 
 pytestmark = [pytest.mark.clause("UPG-10"), pytest.mark.database]
@@ -68,3 +72,13 @@ def test_a_rollout_that_completed_stays_so_when_the_next_version_is_rolled_out(r
     releases.becomes(second, device, version="1.5.0")
     first = releases.look(releases.look(first))
     assert releases.shown(first) == {"edge-1": "Completed"}
+
+
+def test_what_an_operator_wanted_before_the_rollout_is_not_taken_back_with_it(releases: Releases) -> None:
+    (device,) = releases.others("edge-1")
+    same = artifact(release_spec(releases.release()), "amd64")
+    DesiredAgent.objects.all().delete()
+    agent_upgrade_set(device=device, target=same, actor=None)
+    (run,) = TaskRun.objects.all()
+    services.taskrun_end(run=run, actor=None)
+    assert releases.asked() == {"edge-1"}

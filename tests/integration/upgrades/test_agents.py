@@ -235,10 +235,10 @@ def test_many_are_set_judged_and_asked_again_in_a_constant_number_of_statements(
         wanted = {device.pk: target() for device in devices}
         counts = []
         for work in (
-            lambda: services.agent_upgrades_set(devices=wanted, actor=None),
+            lambda: services.agent_upgrades_set(devices=wanted, by="system"),
             lambda: _all_fail(devices),
             services.agents_evaluate,
-            lambda: services.agent_upgrades_set(devices=wanted, actor=None, again=True),
+            lambda: services.agent_upgrades_set(devices=wanted, by="system", again=True),
         ):
             with CaptureQueriesContext(connection) as captured:
                 work()
@@ -261,6 +261,6 @@ def test_setting_many_leaves_alone_what_is_set_already_and_passes_over_who_is_go
     agents.wants(other, target("1.2.0"))
     ids = [same.pk, other.pk, gone.pk]
     device_forget(device=gone, actor=None)
-    done = services.agent_upgrades_set(devices=dict.fromkeys(ids, target()), actor=None, again=True)
+    done = services.agent_upgrades_set(devices=dict.fromkeys(ids, target()), by="system", again=True)
     assert done == services.AgentsSet(frozenset({other.pk}), frozenset())
     assert (agents.attempts(same), agents.attempts(other)) == (["offered"], ["withdrawn", "offered"])

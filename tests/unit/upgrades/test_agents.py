@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import reduce
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.wire.manifest import AgentUpgrade
@@ -46,6 +46,7 @@ WILLING = Case(target(), "1.3.0", "amd64", {"AgentUpgradeV1", "OciArtifactV1"}, 
 
 
 @pytest.mark.clause("UPG-2")
+@example(replace(WILLING, attempt=Known("given-up")))
 @given(CASES)
 def test_every_case_has_a_state_and_one_sentence(case: Case) -> None:
     found = verdict(case)
