@@ -10,6 +10,7 @@ import contextlib
 import functools
 import random
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -287,24 +288,39 @@ def build(
         default_runtime, default_host = _runtime(config, clock)
         runtime, host = runtime or default_runtime, host or default_host
     control = control or _control_plane(config, store.credential)
-    folder = Path(config.secrets.directory)
-    tools = Tools(
-        runtime=runtime,
-        host=host,
-        owner=Owner(identity.uid, store.device_key()),
-        clock=clock,
-        settings=Settings(config.agent.settle_seconds, config.agent.init_timeout_seconds),
-        secrets=SecretKeeper(Sources(folder, control.secrets), SecretCache(store)),
-        stock=ImageStock(runtime, store, clock, config.images.prune_after_seconds),
-        logins=LoginSource(config.registries, folder, control.secrets),
-        claims=Claims(store.claims(), store.save_claims),
-        pull_jitter_seconds=config.agent.pull_jitter_seconds,
-        dice=dice or random.Random(),  # noqa: S311  (spreads load, hides nothing)
-    )
+    dice = dice or random.Random()  # noqa: S311  (spreads load, hides nothing)
+    tools = _tools(config, store, identity, control, _Surroundings(runtime, host, clock, dice))
     workers = workers or ThreadWorkers()
     updater = updater or SocketUpdater(Path(config.updater.socket))
     return Agent(
         config, store, identity, tools=tools, control=control, workers=workers, updater=updater, version=version
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What differs between a device and a simulation of one."""
+
+    runtime: Runtime
+    host: Host
+    clock: Clock
+    dice: random.Random
+
+
+def _tools(config: Config, store: Store, identity: Identity, control: ControlPlane, around: _Surroundings) -> Tools:
+    folder = Path(config.secrets.directory)
+    return Tools(
+        runtime=around.runtime,
+        host=around.host,
+        owner=Owner(identity.uid, store.device_key()),
+        clock=around.clock,
+        settings=Settings(config.agent.settle_seconds, config.agent.init_timeout_seconds),
+        secrets=SecretKeeper(Sources(folder, control.secrets), SecretCache(store)),
+        stock=ImageStock(around.runtime, store, around.clock, config.images.prune_after_seconds),
+        logins=LoginSource(config.registries, folder, control.secrets),
+        claims=Claims(store.claims(), store.save_claims),
+        pull_jitter_seconds=config.agent.pull_jitter_seconds,
+        dice=around.dice,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from agent.wire import names
+from typing import get_args
 
-ARCHITECTURES = ("amd64", "arm64")
+from agent.wire import names
+from agent.wire.manifest import Architecture
+
+ARCHITECTURES = get_args(Architecture)
 
 
 def description_problem(version: object, architecture: object) -> str:

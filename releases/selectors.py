@@ -11,9 +11,11 @@ from django.db.models.functions import Coalesce
 from devices.models import Device
 from fleet.core.errors import NotFound
 from releases.models import ShelvedRelease
-from upgrades.models import DesiredAgent
+from upgrades.models import OPEN, Attempt, DesiredAgent, Standing
 
 PATH = "/api/agent/v1/releases/"
+#: Of those that keep a release on the shelf, and one more that says that there are others.
+SHOWN = 4
 
 
 def shelf() -> QuerySet[ShelvedRelease]:
@@ -50,7 +52,12 @@ def target_of(release: ShelvedRelease, origin: str) -> dict[str, Any]:
     }
 
 
-def wanted_by(release: ShelvedRelease) -> list[str]:
-    """The first few devices that shall run this very archive and may still have to fetch it."""
-    rows = DesiredAgent.objects.filter(spec__sha256=release.sha256).exclude(state="current")
-    return list(rows.order_by("device__name").values_list("device__name", flat=True)[:4])
+def devices_of(release: ShelvedRelease) -> list[str]:
+    """The first few that shall run this very archive and do not yet, or are at work on it, whatever they shall run."""
+    wanted = DesiredAgent.objects.filter(spec__sha256=release.sha256).exclude(state=Standing.CURRENT)
+    at_work = Attempt.objects.filter(agent_upgrade__sha256=release.sha256, state__in=OPEN)
+    names = {
+        *wanted.values_list("device__name", flat=True)[:SHOWN],
+        *at_work.values_list("device_name", flat=True)[:SHOWN],
+    }
+    return [f"device {name}" for name in sorted(names)]

@@ -10,9 +10,12 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         from devices.signals import device_forgotten  # noqa: PLC0415  (models have to be loaded)
         from fleet.core import kinds  # noqa: PLC0415
+        from releases import uses  # noqa: PLC0415
+        from tasks.selectors.agents import rollouts_of  # noqa: PLC0415
         from tasks.services.applying import taskrun_apply  # noqa: PLC0415
         from tasks.services.schedules import schedule_apply  # noqa: PLC0415
 
+        uses.tell(rollouts_of)
         device_forgotten.connect(_look_again, dispatch_uid="tasks.device_forgotten")
         kinds.register(
             "TaskRun",

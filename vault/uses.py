@@ -1,23 +1,9 @@
-"""Who needs a secret. The apps above know; they say so here, so that nothing here has to know them."""
+"""Who needs a secret; see :mod:`fleet.core.uses`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
+from fleet.core.uses import Uses
 from vault.models import Secret
 
-#: Names of objects that need this secret now.
-Use = Callable[[Secret], Sequence[str]]
-
-_uses: list[Use] = []
-
-
-def tell(use: Use) -> Use:
-    """Ask ``use`` too (a decorator)."""
-    _uses.append(use)
-    return use
-
-
-def of(secret: Secret) -> list[str]:
-    """Everything that needs this secret, sorted."""
-    return sorted(name for use in _uses for name in use(secret))
+_USES: Uses[Secret] = Uses()
+tell, of = _USES.tell, _USES.of

@@ -84,7 +84,7 @@ def _let_upgrades_end(updater: Updater) -> None:
     except UpdaterError:
         return
     for one in answer.attempts if isinstance(answer, UpdaterStatus) else ():
-        if one.executor == AGENT_UPGRADE_V1 and one.state is AttemptState.RUNNING:
+        if one.executor == AGENT_UPGRADE_V1 and one.state in (AttemptState.ACCEPTED, AttemptState.RUNNING):
             raise SetupError(
                 f"the agent is being upgraded to {one.version} (step {one.step}); run setup again when that has ended, "
                 "which fleet-updater status tells"

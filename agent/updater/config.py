@@ -21,8 +21,9 @@ MAX_SOCKET_CHARS = 107
 
 AbsolutePath = Annotated[str, Meta(pattern="^/")]
 UserName = Annotated[str, Meta(min_length=1, max_length=64)]
-#: Not above what a trial's own unit allows it.
-Limit = Annotated[float, Meta(ge=5, le=3600 * 6)]
+#: None above what a trial's own unit allows it.
+Limit = Annotated[float, Meta(ge=5, le=3_600)]
+DownloadLimit = Annotated[float, Meta(ge=5, le=21_600)]
 
 
 class Place(Section, frozen=True):
@@ -44,7 +45,7 @@ class MachineChoice(Section, frozen=True):
 class AgentUpgradeLimits(Section, frozen=True):
     """How long these steps of an agent upgrade may take, in seconds; a slow site wants more."""
 
-    download_seconds: Limit = 7200.0
+    download_seconds: DownloadLimit = 7200.0
     probe_seconds: Limit = 300.0
     readiness_seconds: Limit = 600.0
     restore_seconds: Limit = 300.0

@@ -59,7 +59,6 @@ class Client:
         Raises:
             Refused: with the server's own words, or because there was no answer.
         """
-        headers = {"Content-Type": content_type} if content_type else None
         url = f"{self.config.server}/api/v1/{path}"
         try:
             answer = self._session.request(
@@ -69,7 +68,7 @@ class Client:
                 json=body,
                 data=data,
                 files=files,
-                headers=headers,
+                headers={"Content-Type": content_type} if content_type else None,
                 auth=auth,
                 timeout=TIMEOUTS,
                 allow_redirects=False,  # a redirected POST would silently become a GET

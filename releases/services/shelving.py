@@ -14,9 +14,8 @@ from agent.wire.artifacts import url_problem
 from agent.wire.rules import Fault
 from fleet.core import audit, clock
 from fleet.core.errors import Conflict, Invalid
-from releases import reading
+from releases import reading, uses
 from releases.models import ShelvedRelease
-from releases.selectors import wanted_by
 
 KIND = "Release"
 NO_PLACE = (
@@ -86,11 +85,11 @@ def release_remove(*, release: ShelvedRelease, actor: User | None) -> None:
     """Take it off the shelf. Devices that run it go on.
 
     Raises:
-        Conflict: a device that shall run it may still have to fetch it.
+        Conflict: a device may still have to fetch it, or a rollout still holds some back.
     """
-    if names := wanted_by(release):
+    if names := uses.of(release):
         who = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-        raise Conflict(f"release {release} is still wanted by {who}; change their agentUpgrade first")
+        raise Conflict(f"release {release} is still needed by {who}; change what they want, or end it, first")
     file = release.file
     with transaction.atomic():
         ShelvedRelease.objects.filter(pk=release.pk).delete()

@@ -12,12 +12,20 @@ from agent.wire import canonical
 from agent.wire.manifest import AgentReleaseSpec
 from devices.models import Device
 from fleet.targeting.services import Evidence
+from releases.models import ShelvedRelease
 from tasks import policy
-from tasks.models import TaskRun
+from tasks.models import LIVE_PHASES, Kind, TaskRun
 from tasks.selectors.specs import spec_of
 from upgrades.models import Attempt, DesiredAgent, Standing, State
 
 SUPERSEDED = "another agent is wanted of the device by now, so this rollout has no say any more"
+
+
+def rollouts_of(release: ShelvedRelease) -> list[str]:
+    """Live ones that have devices to send this archive to."""
+    live = TaskRun.objects.filter(kind=Kind.AGENT_RELEASE, phase__in=LIVE_PHASES).order_by("pk")
+    concerned = (run for run in live if release.sha256 in {each.sha256 for each in release_spec(run).artifacts})
+    return [f"{run.kind} {run}" for run in concerned]
 
 
 def release_spec(run: TaskRun) -> AgentReleaseSpec:

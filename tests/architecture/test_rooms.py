@@ -22,6 +22,7 @@ WITH_A_REASON = {
     "rollouts/agent_api": "what devices ask that takes a deployment to answer: secrets, logs",
     "rollouts/agent_urls": "addresses of agent_api.py",
     "tasks/api_urls": "addresses of api",
+    "releases/uses": "what the apps above say of who may still fetch a release",
     "releases/reading": "what an archive says of itself, which nobody may trust",
     "releases/api_urls": "addresses of api",
     "releases/agent_api": "the archives that devices fetch",

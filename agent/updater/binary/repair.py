@@ -31,6 +31,12 @@ class AgentRepair:
         Raises:
             MachineError: systemd or the disk gives no answer.
         """
+        found = self._found(attempt)
+        if found:  # no later repair shall take it for an agent that was proven
+            self._host.tidy(attempt.uid, [name for name in self._host.places() if name != _candidate(attempt)])
+        return found
+
+    def _found(self, attempt: Attempt) -> str:
         if self._stays_up() and (active := self._host.active()) != _candidate(attempt):
             return active
         for name in self._whole(attempt):

@@ -69,7 +69,10 @@ class Trials:
     def _command(self, attempt: str, trial: Trial, target: AgentUpgrade) -> list[str]:
         if trial is Trial.DOWNLOAD:
             return [_UPDATER, "fetch", str(self._disk.staging.job(attempt))]
-        return [str(self._disk.releases / place(target) / "fleet-agent"), trial.value]
+        program = str(self._disk.releases / place(target) / "fleet-agent")
+        # How long it may take is the updater's to say, who ends it then.
+        patience = [f"--seconds={_LONGEST[trial]}"] if trial is Trial.PROBE else []
+        return [program, trial.value, *patience]
 
     def _properties(self, attempt: str, trial: Trial, target: AgentUpgrade) -> Iterator[str]:
         yield f"Description=Harmony Fleet: {trial.value} of agent {target.version}"

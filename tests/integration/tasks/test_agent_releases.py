@@ -15,6 +15,8 @@ from devices.models import Device
 from fleet.core import clock, door
 from fleet.core.errors import Conflict
 from fleet.core.kinds import manifests_apply
+from releases.services import release_note, release_remove
+from releases.services.shelving import Elsewhere
 from tasks import services
 from tasks.models import Kind, TaskRun
 from tests.integration.upgrades.agents import NEW, OLD, Agents, target
@@ -213,6 +215,18 @@ def test_a_spec_never_changes_and_a_task_run_may_have_the_same_name(releases: Re
         releases.release(version="2.0.0")
     releases.run(releases.taskrun("next"))
     assert TaskRun.objects.filter(name="next").count() == 2
+
+
+def test_an_archive_stays_on_the_shelf_while_a_rollout_holds_devices_back(releases: Releases) -> None:
+    releases.canary("edge-1")
+    releases.others("edge-2")
+    fields = {name: ARTIFACTS["amd64"][name] for name in ("architecture", "sha256", "url")}
+    shelved = release_note(elsewhere=Elsewhere(version=NEW, size=30_000_000, **fields), actor=None)
+    run = releases.release()
+    with pytest.raises(Conflict, match="still needed by AgentRelease default/next, device edge-1"):
+        release_remove(release=shelved, actor=None)
+    services.taskrun_end(run=run, actor=None)
+    release_remove(release=shelved, actor=None)
 
 
 @pytest.mark.clause("OPS-2")

@@ -75,6 +75,12 @@ def test_when_none_can_be_started_root_learns_what_to_run_and_the_attempt_waits_
     assert lost.attempt(UID).state is AttemptState.ROLLBACK_FAILED
 
 
+def test_a_later_repair_does_not_find_the_candidate_any_more(lost: UpgradingAgent) -> None:
+    repair(lost)
+    assert lost.candidate not in lost.the_host.places()
+    assert {"1.0.0", "2.0.0-200000000000"} <= set(lost.the_host.places())
+
+
 def test_a_candidate_that_stays_up_is_no_agent_that_was_proven(lost: UpgradingAgent) -> None:
     lost.the_host.switch(lost.candidate)
     lost.the_host.start_agent()
